@@ -126,6 +126,8 @@ enum {
 	TOTAL_NOTES_LOST,
 	/* Searches whose template or answer was too long, or in no memory yet. */
 	TOTAL_NOT_COMPARED,
+	/* Templates whose attributes are not known, for the same reasons. */
+	TOTAL_NOT_READ,
 	TOTALS,
 };
 
@@ -143,12 +145,15 @@ enum {
 #define HOW_OBJECT 32
 /* More is told than what tells a call from another. */
 #define HOW_LOAD 64
+/* It makes an object, which may stay on the token. */
+#define HOW_MAKES 128
 /* Which arguments matter, from 1; 0 for none. */
 #define HOW_PLACE(how, nth) ((how) >> (8 + 4 * (nth)) & 15)
 #define PLACE_GIVES 0
 #define PLACE_OUTPUT 1
 #define PLACE_OPERAND 2
 #define PLACE_TEMPLATE 3
+#define PLACE_OTHER_TEMPLATE 4
 
 /* The run's own. */
 struct digest_key {
@@ -483,8 +488,9 @@ INLINE u64 attribute_bit(u64 kind)
 #define SHAPE_ON_TOKEN (1ULL << 63)
 
 /* The shape of a template as `template_shape` of tapstone-probe-core has it, and whether it says that
- * an object stays on the token. 0: too long, or in no memory yet. */
-INLINE u64 template_shape(u64 template, u64 count)
+ * an object stays on the token. Values are read where they are the caller's, and not where there is
+ * only room for them. 0: too long, or in no memory yet. */
+INLINE u64 template_shape(u64 template, u64 count, _Bool are_given)
 {
 	if (count > MOST_ATTRIBUTES || (count && !template))
 		return 0;
@@ -501,11 +507,13 @@ INLINE u64 template_shape(u64 template, u64 count)
 			continue;
 		shape &= ~SHAPE_LENGTHS;
 		u64 value = 0;
+		if (!are_given)
+			continue;
 		if (attribute[0] == CKA_CLASS && attribute[2] == sizeof(value)) {
 			read_user(&value, sizeof(value), (void *)attribute[1]);
 			shape |= (value < 0xFFFF ? value + 1 : 0xFFFF) << 24;
 		}
-		if (attribute[0] == CKA_TOKEN && attribute[2] == 1) {
+		if (attribute[0] == CKA_TOKEN && attribute[2]) {
 			read_user(&value, 1, (void *)attribute[1]);
 			shape |= value ? SHAPE_ON_TOKEN : 0;
 		}
@@ -520,15 +528,21 @@ INLINE void note_load(struct frame *frame, u32 how)
 	if (output && !argument(frame, output))
 		frame->flags |= RECORD_ONLY_LENGTH;
 	frame->operand = argument(frame, HOW_PLACE(how, PLACE_OPERAND));
-	u32 place = HOW_PLACE(how, PLACE_TEMPLATE);
-	if (!place)
-		return;
-	u64 count = argument(frame, place + 1);
-	u64 shape = template_shape(argument(frame, place), count);
-	if (!shape && count)
-		add_to(TOTAL_NOT_COMPARED);
-	if (shape & SHAPE_ON_TOKEN)
-		frame->flags |= RECORD_ON_TOKEN;
+	u64 shape = 0;
+#pragma clang loop unroll(disable)
+	for (u32 nth = PLACE_TEMPLATE; nth <= PLACE_OTHER_TEMPLATE; nth++) {
+		u32 place = HOW_PLACE(how, nth);
+		if (!place)
+			break;
+		u64 count = argument(frame, place + 1);
+		shape = template_shape(argument(frame, place), count, !(how & HOW_OBJECT));
+		/* What cannot be read may say that it stays. */
+		_Bool is_unread = !shape && count;
+		if (is_unread)
+			add_to(TOTAL_NOT_READ);
+		if (how & HOW_MAKES && (is_unread || shape & SHAPE_ON_TOKEN))
+			frame->flags |= RECORD_ON_TOKEN;
+	}
 	if (how & HOW_SHAPE)
 		frame->operand = shape & ~SHAPE_ON_TOKEN;
 	u64 object = frame->argument[2];
@@ -764,6 +778,7 @@ struct tracepoint {
 #define NR_RECVFROM 45
 #define NR_RECVMSG 47
 #define NR_WAIT4 61
+#define NR_WAITID 247
 #define NR_FUTEX 202
 #define NR_CLOCK_NANOSLEEP 230
 #define NR_EPOLL_WAIT 232
@@ -785,7 +800,7 @@ INLINE _Bool may_wait(u64 call)
 INLINE _Bool may_wait_outside(u64 call)
 {
 	return call == NR_READ || call == NR_CONNECT || call == NR_ACCEPT || call == NR_RECVFROM ||
-		call == NR_RECVMSG || call == NR_WAIT4 || call == NR_ACCEPT4;
+		call == NR_RECVMSG || call == NR_WAIT4 || call == NR_WAITID || call == NR_ACCEPT4;
 }
 
 INLINE _Bool tells_inputs(void)

@@ -56,14 +56,38 @@ pub struct Totals {
     pub notes_lost: u64,
     /// Templates and answers of searches that could not be compared with others.
     pub not_compared: u64,
+    /// Templates that could not be read: which attributes they have is not known.
+    pub not_read: u64,
 }
 
 impl Totals {
-    pub(crate) const COUNT: u32 = 9;
+    pub(crate) const COUNT: u32 = 10;
 
     pub(crate) const fn from_array(of: [u64; Self::COUNT as usize]) -> Self {
-        let [begun, ended, at_attach, sent, lost, crowded, entries, notes_lost, not_compared] = of;
-        Self { begun, ended, at_attach, sent, lost, crowded, entries, notes_lost, not_compared }
+        let [
+            begun,
+            ended,
+            at_attach,
+            sent,
+            lost,
+            crowded,
+            entries,
+            notes_lost,
+            not_compared,
+            not_read,
+        ] = of;
+        Self {
+            begun,
+            ended,
+            at_attach,
+            sent,
+            lost,
+            crowded,
+            entries,
+            notes_lost,
+            not_compared,
+            not_read,
+        }
     }
 
     pub(crate) const fn since(self, before: Self) -> Self {
@@ -77,6 +101,7 @@ impl Totals {
             entries: self.entries - before.entries,
             notes_lost: self.notes_lost - before.notes_lost,
             not_compared: self.not_compared - before.not_compared,
+            not_read: self.not_read - before.not_read,
         }
     }
 }
@@ -226,6 +251,7 @@ const GIVES_VALUE: u64 = 8;
 const SHAPE: u64 = 16;
 const OBJECT: u64 = 32;
 const LOAD: u64 = 64;
+const MAKES: u64 = 128;
 
 /// `PLACE_GIVES`: the argument, from 1, that points to what the call gives.
 const fn gives(argument: u64) -> u64 {
@@ -245,6 +271,11 @@ const fn operand(argument: u64) -> u64 {
 /// `PLACE_TEMPLATE`: an array of attributes, with their count behind it.
 const fn template(argument: u64) -> u64 {
     argument << 20
+}
+
+/// `PLACE_OTHER_TEMPLATE`.
+const fn other_template(argument: u64) -> u64 {
+    argument << 24
 }
 
 /// What tells a call from another.
@@ -278,12 +309,11 @@ fn load_of(name: &str) -> u64 {
         "C_Verify" => operand(3) | gives(5) | GIVES_VALUE,
         "C_FindObjectsInit" => template(2) | SHAPE,
         "C_GetAttributeValue" => template(3) | SHAPE | OBJECT,
-        "C_CreateObject" => template(2) | gives(4),
-        "C_GenerateKey" => template(3) | gives(5),
-        // Whether the private half stays.
-        "C_GenerateKeyPair" => template(5) | gives(8),
-        "C_DeriveKey" => operand(3) | template(4) | gives(6),
-        "C_UnwrapKey" => operand(3) | template(6) | gives(8),
+        "C_CreateObject" => MAKES | template(2) | gives(4),
+        "C_GenerateKey" => MAKES | template(3) | gives(5),
+        "C_GenerateKeyPair" => MAKES | template(3) | other_template(5) | gives(8),
+        "C_DeriveKey" => MAKES | operand(3) | template(4) | gives(6),
+        "C_UnwrapKey" => MAKES | operand(3) | template(6) | gives(8),
         _ => 0,
     }
 }

@@ -250,6 +250,7 @@ fn wait_of(number: u32) -> Option<(&'static str, Kind)> {
         45 => ("recvfrom", Kind::Read),
         47 => ("recvmsg", Kind::Read),
         61 => ("wait4", Kind::Children),
+        247 => ("waitid", Kind::Children),
         202 => ("futex", Kind::Lock),
         230 => ("clock_nanosleep", Kind::Sleep),
         232 | 281 => ("epoll_wait", Kind::Poll),

@@ -77,7 +77,7 @@ pub(crate) fn add_results(record: &mut Record, workload: &Workload) {
         record.warnings.push(format!("a transaction is {}", cut.rule));
     }
     for (kind, list) in by_kind(&operations(workload)) {
-        let succeeded = list.iter().filter(|it| it.result == 0);
+        let succeeded = list.iter().filter(|it| it.result == 0 && !it.fails_anew);
         let times: Vec<(Nanos, Nanos)> = succeeded.map(|it| (it.end, it.in_calls)).collect();
         let mut case = command_case(&kind_name(&kind), &times);
         for failed in list.iter().filter(|it| it.result != 0) {

@@ -8,7 +8,8 @@ pub use self::libc::{
     DescriptorChange, LeafWords, capture_leaf, descriptor_change, does_not_wait, leaf_bytes,
 };
 pub use self::template::{
-    OTHER_ATTRIBUTES, SHAPE_BITS, SHAPED_ATTRIBUTES, template_digest, template_shape,
+    OTHER_ATTRIBUTES, SHAPE_BITS, SHAPED_ATTRIBUTES, TemplateValues, template_digest,
+    template_shape,
 };
 
 use self::template::{is_on_token, small_handle, token_attribute};
@@ -108,13 +109,14 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
             // SAFETY: as many attributes as the caller says.
             words[1] = unsafe { template_digest(second, third, rules.key) };
             // SAFETY: as above.
-            words[2] = unsafe { template_shape(second, third) };
+            words[2] = unsafe { template_shape(second, third, TemplateValues::Given) };
         }
         known::C_GET_ATTRIBUTE_VALUE => {
             // SAFETY: as many attributes as the caller says.
             words[1] = unsafe { attribute_question(frame, rules.key) };
             // SAFETY: as above.
-            let shape = unsafe { template_shape(third, frame.arguments[3]) };
+            let shape =
+                unsafe { template_shape(third, frame.arguments[3], TemplateValues::AskedFor) };
             words[2] = shape | small_handle(second) << SHAPE_BITS;
         }
         known::C_FIND_OBJECTS => words[2] = third,

@@ -91,6 +91,8 @@ struct SharedReplay {
     prepared: Vec<PreparedBytes>,
     /// What calls make: objects of their sessions.
     objects: SharedHandles,
+    /// Of pairs among them the public halves, which go with the private ones.
+    public_halves: SharedHandles,
     /// The places of those of each session, which are gone with it.
     objects_of_session: Vec<Vec<u32>>,
     /// Objects are private.
@@ -143,6 +145,7 @@ pub fn prepare_replay(
         stand_in,
         prepared,
         objects: SharedHandles::new(process.objects as usize),
+        public_halves: SharedHandles::new(process.objects as usize),
         objects_of_session: objects_of_sessions(&process),
         private: site.private,
         noise,

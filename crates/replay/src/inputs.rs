@@ -5,6 +5,7 @@ use cryptoki_sys::*;
 use tapstone_measure::pace::SplitMix;
 
 use crate::mechanisms::is_raw_rsa;
+use crate::plan::work_of;
 use crate::steps::{PreparedInput, PreparedKind, ReplayParameters, ReplayStep, StepInput};
 
 /// Who makes the IVs of prepared inputs: no thread has that number.
@@ -110,8 +111,9 @@ pub(crate) fn iv_of_step(
     if let (Some(_), StepInput::CipherText(prepared)) = (steps[place].makes, steps[place].input) {
         return iv_of_prepared(prepared as usize);
     }
-    let session = steps[place].session;
-    let next = steps[place + 1..].iter().find(|next| next.session == session);
+    let part = |step: &ReplayStep| (step.session, work_of(step.call.name()));
+    let own = part(&steps[place]);
+    let next = steps[place + 1..].iter().find(|next| part(next) == own);
     match next.map(|next| next.input) {
         Some(StepInput::CipherText(prepared) | StepInput::Part { prepared, .. })
             if (prepared as usize) < prepared_inputs =>

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cryptoki_sys::{CKF_DECRYPT, CKF_DIGEST, CKF_ENCRYPT, CKF_SIGN, CKF_VERIFY};
+use cryptoki_sys::{
+    CKF_DECRYPT, CKF_DERIVE, CKF_DIGEST, CKF_ENCRYPT, CKF_GENERATE, CKF_GENERATE_KEY_PAIR,
+    CKF_SIGN, CKF_UNWRAP, CKF_VERIFY, CKF_WRAP,
+};
 use tapstone_module::MechanismInfo;
 use tapstone_workload::{OperationKind, Workload, operations};
 
@@ -29,10 +32,17 @@ fn is_listed(kind: &OperationKind, listed: &[MechanismInfo]) -> bool {
         "C_Encrypt" => CKF_ENCRYPT,
         "C_Decrypt" => CKF_DECRYPT,
         "C_Digest" => CKF_DIGEST,
+        "C_DeriveKey" => CKF_DERIVE,
+        // What is unwrapped is wrapped before the replay.
+        "C_UnwrapKey" => CKF_WRAP | CKF_UNWRAP,
+        "C_GenerateKey" => CKF_GENERATE,
+        "C_GenerateKeyPair" => CKF_GENERATE_KEY_PAIR,
         _ => return true,
     };
     let Some(number) = kind.mechanism else { return true };
-    let can = |known: &MechanismInfo| known.mechanism == number && known.flags & flag as u64 != 0;
+    let can = |known: &MechanismInfo| {
+        known.mechanism == number && known.flags & flag as u64 == flag as u64
+    };
     listed.iter().any(can)
 }
 

@@ -36,7 +36,8 @@ pub use self::capacity::{
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
 pub use self::lacking::unlisted_operations;
 pub use self::measured::{
-    KeptResult, ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
+    KeptResult, ReplayedCall, ReplayedThread, mark_failures, measured_workload, planned_workload,
+    recorded_part,
 };
 pub use self::plan::{
     KeyCertainty, MadeKeys, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,

@@ -1,5 +1,7 @@
 //! What a replay measured, and a workload made of it.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
@@ -18,8 +20,49 @@ pub struct ReplayedCall {
     pub late: Nanos,
     /// What the function returned.
     pub result: u64,
+    /// False: it was not called, because its session or its object was not there.
+    pub is_called: bool,
     /// How long its result is, or how many objects it found.
     pub output: u32,
+}
+
+impl ReplayedCall {
+    /// Whether it went well when it was recorded and not in the replay.
+    #[must_use]
+    pub const fn fails_anew(&self, recorded: &WorkloadCall) -> bool {
+        !self.is_called || self.result != 0 && recorded.result == 0
+    }
+}
+
+/// Marks the calls of a recording, the part of it that is replayed, of which one failed in the
+/// replay: so that there, too, their operations and transactions are left out of what is compared.
+/// `planned` are the processes that the part was made of.
+pub fn mark_failures(
+    part: &mut Workload,
+    planned: &[ReplayProcess],
+    processes: &[ReplayProcess],
+    replayed: &[Vec<ReplayedThread>],
+    recorded: &Workload,
+) {
+    let mut failed: HashSet<(u32, u32)> = HashSet::new();
+    for (process, threads) in processes.iter().zip(replayed) {
+        for (thread, went) in process.threads.iter().zip(threads) {
+            let Some(origin) = recorded.threads.get(thread.origin as usize) else { continue };
+            for (step, time) in thread.steps.iter().zip(&went.times) {
+                let call = origin.calls.get(step.origin as usize);
+                if call.is_some_and(|call| time.fails_anew(call)) {
+                    failed.insert((thread.origin, step.origin));
+                }
+            }
+        }
+    }
+    let threads = planned.iter().flat_map(|process| &process.threads);
+    let threads = threads.filter(|thread| thread.copy == 0);
+    for (thread, known) in threads.zip(&mut part.threads) {
+        for (step, call) in thread.steps.iter().zip(&mut known.calls) {
+            call.fails_anew = failed.contains(&(thread.origin, step.origin));
+        }
+    }
 }
 
 /// The result of one call, kept.
@@ -124,7 +167,7 @@ pub fn measured_workload(
                     duration: answered - begin,
                     held_up: begin - due,
                     result: time.result,
-                    fails_anew: time.result != 0 && call.result == 0,
+                    fails_anew: time.fails_anew(call),
                     output_bytes: time.output,
                     session: step.session.map_or(0, |place| first_session + place),
                     ..*call
@@ -169,6 +212,7 @@ fn planned_thread(recorded: &Workload, thread: &ReplayThread) -> ReplayedThread 
             duration,
             late: begin - due,
             result: call.map_or(0, |call| call.result),
+            is_called: true,
             output: call.map_or(0, |call| call.output_bytes),
         });
     }

@@ -238,7 +238,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         let mut threads = Vec::new();
         for (origin, thread) in workload.threads.iter().enumerate() {
             if thread.process == process {
-                let steps = planner.steps(thread);
+                let steps = planner.steps(origin, thread);
                 threads.push(ReplayThread { origin: origin as u32, copy: 0, steps });
             }
         }

@@ -141,6 +141,17 @@ impl Watch {
                 },
             ));
         }
+        if totals.not_read > 0 {
+            warnings.push(format!(
+                "{} not be read, for more than 16 attributes or because the kernel found it in no \
+                 memory yet: what it asks for is not known, and what it makes is taken to stay on \
+                 the token",
+                match totals.not_read {
+                    1 => "1 template could".to_owned(),
+                    count => format!("{count} templates could"),
+                },
+            ));
+        }
         if totals.notes_lost > 0 {
             let notes = counted(totals.notes_lost, "note", "notes");
             warnings.push(format!("{notes} of waits or processes were lost on the way"));

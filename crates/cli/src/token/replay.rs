@@ -14,8 +14,8 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_replay::{
-    MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, measured_workload, most_scale, plan_replay,
-    recorded_part, replayed_span, unlisted_operations, verify_replay,
+    MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, mark_failures, measured_workload,
+    most_scale, plan_replay, recorded_part, replayed_span, unlisted_operations, verify_replay,
 };
 use tapstone_token::controller::ReplayOutcome;
 use tapstone_workload::{OperationKind, Workload, WorkloadLimits, read_workload};
@@ -94,6 +94,9 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     controller.close();
     let (went, found) = replayed?;
     machine.add_to(&mut record.environment.load);
+    let mut recorded = recorded;
+    let Went { plan: made, outcome, .. } = &went;
+    mark_failures(&mut recorded, &plan.processes, &made.processes, &outcome.threads, &workload);
     let replay = went.replay(&workload, &recorded, judges);
     describe(&mut record, &replay, file);
     record.warnings.extend(unlisted.iter().map(unlisted_sentence));
@@ -246,6 +249,6 @@ impl Replay<'_> {
 
     /// Calls that failed here and went well there.
     fn new_failures(&self) -> u64 {
-        self.differing().map(|(_, _, count)| count).sum()
+        self.differing().map(|(_, _, count)| count).sum::<u64>() + self.not_called()
     }
 }

@@ -50,19 +50,38 @@ pub(super) fn watch(arguments: &Arguments) -> anyhow::Result<Exit> {
         with_returns: attached.returns,
         as_pairs: false,
     })?;
-    if arguments.workload.is_some() && watch.has_unseen_returns() {
-        anyhow::bail!(
-            "calls of the module are seen where they begin only, so without the times and results \
-             that a workload has: it or the program can leave them by an exception or \
-             pthread_cancel\nhint: --returns watches returns all the same; `tapstone trace --help` \
-             says what that may do to the program"
-        );
+    if arguments.workload.is_some() {
+        refuse_unseen_returns(watch.has_unseen_returns())?;
     }
     if !arguments.output.quiet {
         say!("watching {}: {}", watch.described(), how_long(attached.seconds));
     }
     let watched = until_the_end(watch, attached.seconds, &asked_to_end)?;
     describe(&mut record, arguments, &watched)
+}
+
+/// A workload has times and results.
+fn refuse_unseen_returns(are_unseen: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !are_unseen,
+        "calls of a module are seen where they begin only, so without the times and results that a \
+         workload has: it or the program can leave them by an exception or pthread_cancel\nhint: \
+         --returns watches returns all the same; `tapstone trace --help` says what that may do to \
+         the program"
+    );
+    Ok(())
+}
+
+/// The load, where that was asked for.
+fn keep_load(
+    arguments: &Arguments,
+    events: &AttachedEvents,
+    has_unseen_returns: bool,
+) -> anyhow::Result<()> {
+    if arguments.workload.is_some() {
+        refuse_unseen_returns(has_unseen_returns)?;
+    }
+    super::keep_workload(arguments, events)
 }
 
 fn how_long(seconds: Option<Nanos>) -> String {
@@ -115,7 +134,7 @@ fn describe(
             describe_calls(record, arguments, &timeline, watched.has_unseen_returns);
             exported = super::export(arguments, &timeline, None);
             kept = keep(arguments, events, watched);
-            kept = kept.and(super::keep_workload(arguments, events));
+            kept = kept.and(keep_load(arguments, events, watched.has_unseen_returns));
             let path = arguments.events.as_ref().filter(|_| kept.is_ok());
             record.events = path.map(|path| super::data_file(path, &timeline));
         }
@@ -163,7 +182,7 @@ pub(super) fn read(arguments: &Arguments, file: &Path, kept: KeptWatch) -> anyho
     }
     let put = arguments.output.put_aside(&record, Access::Everybody);
     let exported = super::export(arguments, &timeline, None);
-    let kept = super::keep_workload(arguments, &kept.events);
+    let kept = keep_load(arguments, &kept.events, kept.has_unseen_returns);
     put?;
     exported?;
     kept?;

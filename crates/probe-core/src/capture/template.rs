@@ -29,6 +29,15 @@ pub const SHAPE_BITS: u32 = 41;
 /// The bit of [`template_shape`] for attributes that are not in [`SHAPED_ATTRIBUTES`].
 pub const OTHER_ATTRIBUTES: u64 = 1 << 15;
 
+/// Whose values a template points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateValues {
+    /// The caller's: what is looked for.
+    Given,
+    /// Room for those that are asked for. What is in it is anything.
+    AskedFor,
+}
+
 /// A handle that fits behind a shape; 0: another one.
 pub(super) fn small_handle(handle: u64) -> u64 {
     if handle >> (64 - SHAPE_BITS) == 0 { handle } else { 0 }
@@ -36,11 +45,11 @@ pub(super) fn small_handle(handle: u64) -> u64 {
 
 /// The shape of a template, without its values: from bit 0 which [`SHAPED_ATTRIBUTES`] it has, from
 /// bit 16 how many attributes it has (at most 255), from bit 24 its CKA_CLASS plus one where that is
-/// a small number, and bit 40 when no attribute has room for a value.
+/// a small number and one that the caller gives, and bit 40 when no attribute has room for a value.
 ///
 /// # Safety
 /// `template` is null or has so many attributes.
-pub unsafe fn template_shape(template: u64, count: u64) -> u64 {
+pub unsafe fn template_shape(template: u64, count: u64, values: TemplateValues) -> u64 {
     const CKA_CLASS: u64 = 0;
     if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
         return 0;
@@ -54,7 +63,8 @@ pub unsafe fn template_shape(template: u64, count: u64) -> u64 {
             let known = SHAPED_ATTRIBUTES.iter().position(|other| *other == kind);
             shape |= known.map_or(OTHER_ATTRIBUTES, |bit| 1 << bit);
             without_room &= value == 0;
-            if kind == CKA_CLASS && value != 0 && length == 8 {
+            let is_given = values == TemplateValues::Given;
+            if is_given && kind == CKA_CLASS && value != 0 && length == 8 {
                 let class = (value as *const u64).read_unaligned();
                 shape |= class.saturating_add(1).min(0xFFFF) << 24;
             }

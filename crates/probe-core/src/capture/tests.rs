@@ -231,6 +231,10 @@ fn a_template_is_known_by_which_attributes_it_has() {
     let ask = call("C_GetAttributeValue", [7, 12, at(&lengths), 1, 0, 0]);
     let words = beginning(&ask, 0).words;
     assert_eq!(words[2], 1 << 6 | 1 << 16 | 1 << 40 | 12 << SHAPE_BITS);
+    // Room for a class: what is in it is anything.
+    let room = [[0x0, at(&class), 8]];
+    let ask = call("C_GetAttributeValue", [7, 0, at(&room), 1, 0, 0]);
+    assert_eq!(beginning(&ask, 0).words[2], 1 | 1 << 16);
     let all = call("C_FindObjectsInit", [7, 0, 0, 0, 0, 0]);
     assert_eq!(beginning(&all, 0).words[2], 0);
 }

@@ -210,6 +210,7 @@ impl DeviceModel {
                 duration: end - at,
                 late: at - due,
                 result: origin.map_or(0, |call| call.result),
+                is_called: true,
                 output: origin.map_or(0, |call| call.output_bytes),
             });
             if let Some(next) = planned.steps.get(place + 1) {

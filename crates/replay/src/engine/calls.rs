@@ -300,7 +300,8 @@ impl<'a> Caller<'a> {
             F::C_GenerateKeyPair => {
                 let public = templates.public.as_mut_ptr();
                 let public_count = templates.public.count();
-                let mut public_key = CK_INVALID_HANDLE;
+                let public_key = &mut templates.last_public;
+                *public_key = CK_INVALID_HANDLE;
                 timed!(
                     self,
                     C_GenerateKeyPair(
@@ -310,7 +311,7 @@ impl<'a> Caller<'a> {
                         public_count,
                         own,
                         count,
-                        &mut public_key,
+                        public_key,
                         &mut made
                     )
                 )

@@ -11,28 +11,38 @@ const NOT_MADE: u64 = 0;
 const NEVER: u64 = u64::MAX;
 /// Longer nobody waits for what another thread is to make: a recording can be broken.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const LATER_WAIT: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_micros(50);
 
 /// Handles of sessions or objects, by their places.
-pub(super) struct SharedHandles(Vec<AtomicU64>);
+pub(super) struct SharedHandles {
+    handles: Vec<AtomicU64>,
+    /// Somebody waited in vain: others do not wait as long.
+    has_failed: AtomicBool,
+}
 
 impl SharedHandles {
     /// So many, none of which is made.
     pub(super) fn new(count: usize) -> Self {
-        Self((0..count).map(|_| AtomicU64::new(NOT_MADE)).collect())
+        let handles = (0..count).map(|_| AtomicU64::new(NOT_MADE)).collect();
+        Self { handles, has_failed: AtomicBool::new(false) }
     }
 
     /// It was made.
     pub(super) fn set(&self, place: u32, handle: CK_ULONG) {
-        if let Some(known) = self.0.get(place as usize) {
+        if let Some(known) = self.handles.get(place as usize) {
             known.store(handle as u64, Ordering::Release);
         }
     }
 
     /// The handle, once it is made; `None` where that never happens.
     pub(super) fn handle(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
-        let known = self.0.get(place as usize)?;
-        let until = Instant::now() + LONGEST_WAIT;
+        let known = self.handles.get(place as usize)?;
+        let patience = match self.has_failed.load(Ordering::Relaxed) {
+            true => LATER_WAIT,
+            false => LONGEST_WAIT,
+        };
+        let until = Instant::now() + patience;
         loop {
             match known.load(Ordering::Acquire) {
                 NEVER => return None,
@@ -40,12 +50,27 @@ impl SharedHandles {
                 handle => return Some(handle as CK_ULONG),
             }
             if Instant::now() >= until || stop.load(Ordering::Relaxed) {
+                self.has_failed.store(true, Ordering::Relaxed);
                 let order = Ordering::AcqRel;
                 known.compare_exchange(NOT_MADE, NEVER, order, Ordering::Acquire).ok();
                 return None;
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// The handle as it is now, if it is there.
+    pub(super) fn now(&self, place: u32) -> Option<CK_ULONG> {
+        let handle = self.handles.get(place as usize)?.load(Ordering::Acquire);
+        (!matches!(handle, NOT_MADE | NEVER)).then_some(handle as CK_ULONG)
+    }
+
+    /// The handle as it is now, for a call that ends what it is of: from now on it is gone, and a
+    /// second call gets none. `None`: it is not there.
+    pub(super) fn take(&self, place: u32) -> Option<CK_ULONG> {
+        let known = self.handles.get(place as usize)?;
+        let handle = known.swap(NEVER, Ordering::AcqRel);
+        (!matches!(handle, NOT_MADE | NEVER)).then_some(handle as CK_ULONG)
     }
 
     /// It is gone: nothing is called on its handle any more, which may be another's.
@@ -55,7 +80,7 @@ impl SharedHandles {
 
     /// Those that are there.
     pub(super) fn living(&self) -> impl Iterator<Item = CK_ULONG> {
-        let handles = self.0.iter().map(|handle| handle.load(Ordering::Acquire));
+        let handles = self.handles.iter().map(|handle| handle.load(Ordering::Acquire));
         handles.filter(|handle| !matches!(*handle, NOT_MADE | NEVER)).map(|it| it as CK_ULONG)
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct MadeTemplates {
     /// Of a secret, or of the private half.
     pub(super) own: RawTemplate,
     pub(super) public: RawTemplate,
+    /// The public half of the pair that was made last.
+    pub(super) last_public: CK_OBJECT_HANDLE,
 }
 
 impl MadeTemplates {
@@ -54,7 +56,15 @@ impl MadeTemplates {
                 None => public = public.flag(kind, true),
             }
         }
-        Self { call, spec, uses, is_read, own: own.into_raw(), public: public.into_raw() }
+        Self {
+            call,
+            spec,
+            uses,
+            is_read,
+            own: own.into_raw(),
+            public: public.into_raw(),
+            last_public: CK_INVALID_HANDLE,
+        }
     }
 
     /// Whether they are of objects like this one, made by that call.

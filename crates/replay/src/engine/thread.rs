@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_module::{RawTemplate, Template};
-use tapstone_names::pkcs11::{Pkcs11Function, Rv};
+use tapstone_module::{RawTemplate, Template, ck};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
@@ -81,14 +81,18 @@ impl ReplayingThread {
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };
             let arguments = self.arguments(place, step, &mut desk, stop);
+            let arguments = arguments.filter(|arguments| self.may_end(step, *arguments));
             if !wait_until(due, stop) {
                 break;
             }
-            let went = match arguments {
+            // What was there before the wait may be gone by now, and its handle another one's.
+            let arguments = arguments.and_then(|arguments| self.still_there(step, arguments));
+            let called = match arguments {
                 Some(arguments) => self.call(step, arguments, &mut caller, &mut desk),
                 None => None,
             };
-            let went = went.unwrap_or_else(|| not_made(step));
+            let is_called = called.is_some();
+            let went = called.unwrap_or_else(not_called);
             self.note_handles(step, &went);
             self.keep_result(place, step, &went, &desk, &mut replayed);
             answered = went.end;
@@ -97,6 +101,7 @@ impl ReplayingThread {
                 duration: went.end - went.begin,
                 late: went.begin - due,
                 result: went.result,
+                is_called,
                 output: if went.result == 0 && !step.gives_handle() {
                     u32::try_from(went.output).unwrap_or(u32::MAX)
                 } else {
@@ -105,6 +110,59 @@ impl ReplayingThread {
             });
         }
         replayed
+    }
+
+    /// Whether a call that would destroy an object may. That is looked at before the call is due, and
+    /// in none of its time.
+    fn may_end(&self, step: &ReplayStep, arguments: CallArguments) -> bool {
+        let CallArguments { session, object, .. } = arguments;
+        step.call != Pkcs11Function::C_DestroyObject || self.is_made_here(session, object)
+    }
+
+    /// Whether an object has this run's label.
+    fn is_made_here(&self, session: CK_SESSION_HANDLE, object: CK_OBJECT_HANDLE) -> bool {
+        let run = self.shared.run.as_bytes();
+        let mut label = vec![0; run.len() + 1];
+        let mut attribute = CK_ATTRIBUTE {
+            type_: CKA_LABEL,
+            pValue: label.as_mut_ptr().cast(),
+            ulValueLen: label.len() as CK_ULONG,
+        };
+        // SAFETY: one attribute, with room for as many bytes as it says; both outlive the call.
+        let read: Result<(), Pkcs11Failure> = unsafe {
+            ck!(&self.shared.module, C_GetAttributeValue(session, object, &mut attribute, 1))
+        };
+        read.is_ok() && label.get(..attribute.ulValueLen as usize) == Some(run)
+    }
+
+    /// Destroys the public half of a pair whose private half has gone: a recording has no number for
+    /// it. In no time of a call.
+    fn destroy_public_half(&self, place: u32, session: CK_SESSION_HANDLE) {
+        let half = self.shared.public_halves.take(place);
+        if let Some(half) = half.filter(|half| self.is_made_here(session, *half)) {
+            // What is left goes with its session.
+            // SAFETY: only values are passed.
+            let _: Result<(), Pkcs11Failure> =
+                unsafe { ck!(&self.shared.module, C_DestroyObject(session, half)) };
+        }
+    }
+
+    /// The arguments with handles as they are now, for a call that begins at once; `None` where what
+    /// they are of is gone. What the call ends is given to it alone.
+    fn still_there(&self, step: &ReplayStep, with: CallArguments) -> Option<CallArguments> {
+        let sessions = &self.sessions.handles;
+        let session = match (step.call, step.session) {
+            (Pkcs11Function::C_OpenSession, _) | (_, None) => with.session,
+            (Pkcs11Function::C_CloseSession, Some(place)) => sessions.take(place)?,
+            (_, Some(place)) => sessions.now(place)?,
+        };
+        let objects = &self.shared.objects;
+        let object = match (step.call, step.object) {
+            (_, None) => with.object,
+            (Pkcs11Function::C_DestroyObject, Some(place)) => objects.take(place)?,
+            (_, Some(place)) => objects.now(place)?,
+        };
+        ((session, object) == (with.session, with.object)).then_some(with)
     }
 
     fn call(
@@ -116,7 +174,11 @@ impl ReplayingThread {
     ) -> Option<Called> {
         if let Some(made) = step.makes {
             let templates = self.templates(step.call, made, desk);
-            return caller.make(step.call, arguments, templates);
+            let went = caller.make(step.call, arguments, templates);
+            if templates.last_public != CK_INVALID_HANDLE {
+                self.shared.public_halves.set(made.place, templates.last_public);
+            }
+            return went;
         }
         match step.call {
             Pkcs11Function::C_FindObjectsInit => {
@@ -318,6 +380,10 @@ impl ReplayingThread {
             (Some(made), _) => objects.forget(made.place),
             (None, Some(place)) if step.call == Pkcs11Function::C_DestroyObject => {
                 objects.forget(place);
+                let session = step.session.and_then(|place| self.sessions.handles.now(place));
+                if let Some(session) = session.filter(|_| went.result == 0) {
+                    self.destroy_public_half(place, session);
+                }
             }
             _ => {}
         }
@@ -325,6 +391,7 @@ impl ReplayingThread {
         if step.call == Pkcs11Function::C_CloseSession {
             for object in &self.shared.objects_of_session[place as usize] {
                 objects.forget(*object);
+                self.shared.public_halves.forget(*object);
             }
         }
         match (step.call, went.result) {
@@ -371,13 +438,8 @@ fn believed(step: &ReplayStep, went: Called) -> Called {
     went
 }
 
-/// A call that was not made: its session, or the object that another call was to make, is not there.
-fn not_made(step: &ReplayStep) -> Called {
+/// A call that is not made: its session, or the object that another call was to make, is not there.
+fn not_called() -> Called {
     let now = Monotonic.now();
-    debug_assert!(step.session.is_some() || step.key.is_some() || step.mechanism.is_none());
-    let result = match step.object {
-        Some(_) => CKR_OBJECT_HANDLE_INVALID,
-        None => CKR_SESSION_CLOSED,
-    };
-    Called { begin: now, end: now, result: result as u64, output: 0 }
+    Called { begin: now, end: now, result: CKR_OBJECT_HANDLE_INVALID as u64, output: 0 }
 }

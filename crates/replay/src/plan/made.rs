@@ -8,6 +8,7 @@ use tapstone_names::pkcs11::makes_object_by_mechanism;
 use tapstone_token_operations::catalogue::{Hash, KeySpec};
 use tapstone_workload::{Workload, WorkloadCall};
 
+use super::works::use_as_base;
 use super::{KeyCertainty, MappedKey};
 use crate::mechanisms::{KeyFamily, known_mechanism};
 
@@ -24,12 +25,20 @@ pub(super) struct Maker {
     pub(super) is_read: bool,
     pub(super) certainty: KeyCertainty,
     process: u32,
-    /// Its place among the threads of the workload, and its session.
-    thread: usize,
+    at: CallPlace,
     session: u32,
-    /// When the call began and ended.
-    begin: Nanos,
+    /// When the call ended.
     end: Nanos,
+}
+
+/// A call of a workload, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallPlace {
+    /// Its thread's place among those of the workload.
+    pub(super) thread: usize,
+    /// Its place among the calls of its thread.
+    pub(super) place: usize,
+    pub(super) begin: Nanos,
 }
 
 /// Objects with the calls that make them. What stays on a token is none of them, nor what a replay
@@ -50,28 +59,32 @@ impl Makers {
             if uses.decrypt || uses.verify || uses.unwrap || !lives.are_clear(object, &maker) {
                 continue;
             }
-            let base_is_made = makers.maker(maker.base, maker.process, maker.begin);
+            let base_is_made = makers.maker(maker.base, maker.process, maker.at);
             let base_is_made = base_is_made.map(|base| base.spec);
             let base = base_is_made.or_else(|| observed.get(&maker.base)?.spec);
             let what = What { base, known: observed.get(&object).copied() };
-            if let Some((spec, certainty)) = what.is_made_by(&maker) {
+            if let Some((spec, certainty)) = what.kind_by(&maker) {
                 makers.0.insert(object, Maker { spec, certainty, ..maker });
             }
         }
         makers
     }
 
-    /// Who makes an object that a call of that process uses at that moment: it was made before.
-    pub(super) fn maker(&self, object: u32, process: u32, at: Nanos) -> Option<&Maker> {
-        self.0.get(&object).filter(|maker| maker.process == process && maker.end <= at)
+    /// Who makes an object that a call of that process uses: it was made before. Of two threads no
+    /// moment is both, so that none ever waits for one that waits for it.
+    pub(super) fn maker(&self, object: u32, process: u32, user: CallPlace) -> Option<&Maker> {
+        self.0.get(&object).filter(|maker| {
+            let is_before = match maker.at.thread == user.thread {
+                true => maker.at.place < user.place,
+                false => maker.end < user.begin,
+            };
+            maker.process == process && is_before
+        })
     }
 
-    /// Whether that call, which ends then, is the one that makes its object.
-    pub(super) fn is_made_by(&self, call: &WorkloadCall, process: u32, end: Nanos) -> bool {
-        makes(call)
-            && self.0.get(&call.object).is_some_and(|maker| {
-                maker.process == process && maker.end == end && maker.function == call.function
-            })
+    /// Who makes an object by that call.
+    pub(super) fn made_by(&self, call: &WorkloadCall, at: CallPlace) -> Option<&Maker> {
+        self.0.get(&call.object).filter(|maker| makes(call) && maker.at == at)
     }
 
     pub(super) fn spec(&self, object: u32) -> Option<KeySpec> {
@@ -127,7 +140,7 @@ impl Lives {
     /// be that of an object of the user's then.
     fn are_clear(&self, object: u32, maker: &Maker) -> bool {
         let ends = [self.close.get(&maker.session), self.destroy.get(&object)];
-        let is_its_own = |threads: &WhichThreads| *threads == WhichThreads::One(maker.thread);
+        let is_its_own = |threads: &WhichThreads| *threads == WhichThreads::One(maker.at.thread);
         let mut ends = ends.into_iter().flatten().peekable();
         ends.peek().is_none()
             || ends.all(is_its_own) && self.uses.get(&object).is_none_or(is_its_own)
@@ -138,18 +151,18 @@ impl Lives {
 fn seen_makers(workload: &Workload) -> BTreeMap<u32, Maker> {
     let mut makers = BTreeMap::new();
     for (number, thread) in workload.threads.iter().enumerate() {
-        for (begin, call) in thread.timed_calls().filter(|(_, call)| makes(call)) {
+        let calls = thread.timed_calls().enumerate().filter(|(_, (_, call))| makes(call));
+        for (place, (begin, call)) in calls {
             makers.entry(call.object).or_insert(Maker {
                 function: call.function,
                 mechanism: call.mechanism.unwrap_or_default(),
-                base: call.detail,
+                base: base_of(call),
                 spec: KeySpec::None,
                 is_read: false,
                 certainty: KeyCertainty::Unknown,
                 process: thread.process,
-                thread: number,
+                at: CallPlace { thread: number, place, begin },
                 session: call.session,
-                begin,
                 end: Nanos(begin.0.saturating_add(call.duration.0)),
             });
         }
@@ -176,7 +189,12 @@ fn makes(call: &WorkloadCall) -> bool {
         && call.succeeded()
         && !call.on_token
         && call.session != 0
-        && call.object > call.detail
+        && call.object > base_of(call)
+}
+
+/// The object that another one is derived from or unwrapped with; 0 for none.
+fn base_of(call: &WorkloadCall) -> u32 {
+    if use_as_base(call.function).is_some() { call.detail } else { 0 }
 }
 
 /// What is known of an object that a call makes.
@@ -189,7 +207,7 @@ struct What<'a> {
 
 impl What<'_> {
     /// Its kind and how well that is known; `None` where a replay does not make it by that call.
-    fn is_made_by(&self, maker: &Maker) -> Option<(KeySpec, KeyCertainty)> {
+    fn kind_by(&self, maker: &Maker) -> Option<(KeySpec, KeyCertainty)> {
         let seen = self.known.and_then(|known| Some((known.spec?, known.certainty)));
         let or = |usual: KeySpec| seen.unwrap_or((usual, KeyCertainty::Assumed));
         let secret = KeySpec::Hmac { hash: Hash::Sha256 };

@@ -7,7 +7,7 @@ use tapstone_names::pkcs11::Pkcs11Function;
 use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
-use super::made::{Maker, Makers};
+use super::made::{CallPlace, Maker, Makers};
 use super::works::{WORKS, is_for_key, work_of};
 use super::{MadeKeys, MappedKey, SkipReason};
 use crate::mechanisms::known_mechanism;
@@ -32,8 +32,9 @@ pub(super) struct ThreadPlanner<'a> {
     known_keys: HashMap<u32, u32>,
     pub(super) sessions: Vec<PlannedSession>,
     known_sessions: HashMap<u32, u32>,
-    /// Sessions that a call opens.
+    /// Sessions that a call opens, and those that one closes.
     opened: HashSet<u32>,
+    closed: HashSet<u32>,
     /// Places of objects that calls make, by the recorded object.
     known_objects: HashMap<u32, u32>,
     /// Keys that its calls make.
@@ -105,6 +106,7 @@ impl<'a> ThreadPlanner<'a> {
             sessions: Vec::new(),
             known_sessions: HashMap::new(),
             opened: HashSet::new(),
+            closed: HashSet::new(),
             known_objects: HashMap::new(),
             made: Vec::new(),
             prepared: Vec::new(),
@@ -114,7 +116,8 @@ impl<'a> ThreadPlanner<'a> {
         }
     }
 
-    pub(super) fn steps(&mut self, thread: &WorkloadThread) -> Vec<ReplayStep> {
+    /// The steps of a thread, by its place among those of the workload.
+    pub(super) fn steps(&mut self, number: usize, thread: &WorkloadThread) -> Vec<ReplayStep> {
         let mut steps = Vec::new();
         let mut pause = Pause { time: Nanos::ZERO, after_wait: true };
         let mut operations: HashMap<(u32, &'static str), Result<Begun, SkipReason>> =
@@ -124,7 +127,8 @@ impl<'a> ThreadPlanner<'a> {
             let before = call.computing.0.saturating_add(call.waiting.0);
             pause.time = Nanos(pause.time.0.saturating_add(before));
             pause.after_wait |= call.after_wait;
-            match self.step(call, begin, followers.after(place), &mut operations) {
+            let at = CallPlace { thread: number, place, begin };
+            match self.step(call, at, followers.after(place), &mut operations) {
                 Err(reason) => self.skipped.add(call.function, reason),
                 Ok(mut step) => {
                     step.origin = place as u32;
@@ -145,7 +149,7 @@ impl<'a> ThreadPlanner<'a> {
     fn step<'c>(
         &mut self,
         call: &WorkloadCall,
-        at: Nanos,
+        at: CallPlace,
         rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         operations: &mut HashMap<(u32, &'static str), Result<Begun, SkipReason>>,
     ) -> Result<ReplayStep, SkipReason> {
@@ -153,8 +157,8 @@ impl<'a> ThreadPlanner<'a> {
         if call.unfinished {
             return Err(SkipReason::NeverReturned);
         }
-        let end = Nanos(at.0.saturating_add(call.duration.0));
-        let makes = self.makers.is_made_by(call, self.process, end);
+        let maker = self.makers.made_by(call, at).copied();
+        let makes = maker.is_some();
         let destroys = function == "C_DestroyObject" && self.made_object(call.object, at).is_some();
         let never = never_replayed(function).filter(|_| !is_for_key(call) && !makes && !destroys);
         if let Some(reason) = never {
@@ -191,8 +195,8 @@ impl<'a> ThreadPlanner<'a> {
             step.mechanism = Some(begun.mechanism);
             UsedObject { key: step.key, object: step.object } = begun.used;
             step.input = StepInput::Bytes(0);
-        } else if makes {
-            self.make(call, at, &mut step)?;
+        } else if let Some(maker) = maker {
+            self.make(call, at, maker, &mut step)?;
         } else if destroys {
             step.object = self.made_object(call.object, at);
         } else if let Some(work) = work {
@@ -234,6 +238,10 @@ impl<'a> ThreadPlanner<'a> {
             // A recording gives each session a number of its own.
             return Err(SkipReason::UnknownSession);
         }
+        // Nor does a session close twice: the second would be another one's by then.
+        if call.function == "C_CloseSession" && !self.closed.insert(call.session) {
+            return Err(SkipReason::UnknownSession);
+        }
         let sessions = &mut self.sessions;
         let place = *self.known_sessions.entry(call.session).or_insert_with(|| {
             sessions.push(PlannedSession { opened_before: true });
@@ -248,7 +256,7 @@ impl<'a> ThreadPlanner<'a> {
     fn begin<'c>(
         &mut self,
         call: &WorkloadCall,
-        at: Nanos,
+        at: CallPlace,
         rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         work: &'static str,
     ) -> Result<Begun, SkipReason> {
@@ -295,15 +303,15 @@ impl<'a> ThreadPlanner<'a> {
     }
 
     /// What a call uses: what another one made before it, or a key that is made before the replay.
-    fn used(&mut self, object: u32, at: Nanos) -> Result<UsedObject, SkipReason> {
+    fn used(&mut self, object: u32, at: CallPlace) -> Result<UsedObject, SkipReason> {
         match self.made_object(object, at) {
             Some(place) => Ok(UsedObject { key: None, object: Some(place) }),
             None => Ok(UsedObject { key: Some(self.key(object)?), object: None }),
         }
     }
 
-    /// The place of an object that a call makes before that moment.
-    fn made_object(&mut self, object: u32, at: Nanos) -> Option<u32> {
+    /// The place of an object that a call makes before that one.
+    fn made_object(&mut self, object: u32, at: CallPlace) -> Option<u32> {
         self.makers.maker(object, self.process, at)?;
         Some(self.place_of(object))
     }
@@ -322,12 +330,10 @@ impl<'a> ThreadPlanner<'a> {
     fn make(
         &mut self,
         call: &WorkloadCall,
-        at: Nanos,
+        at: CallPlace,
+        maker: Maker,
         step: &mut ReplayStep,
     ) -> Result<(), SkipReason> {
-        let end = Nanos(at.0.saturating_add(call.duration.0));
-        let maker = self.makers.maker(call.object, self.process, end);
-        let maker = *maker.ok_or(SkipReason::WouldChangeObjects)?;
         let Maker { function, mechanism, base, spec, is_read, certainty, .. } = maker;
         if base != 0 {
             UsedObject { key: step.key, object: step.object } = self.used(base, at)?;
@@ -444,7 +450,13 @@ fn bytes_of_parts<'c>(
     work: &'static str,
 ) -> Option<u32> {
     let mut bytes: u32 = 0;
-    for call in rest.filter(|call| !call.only_length && call.result == 0) {
+    for call in rest {
+        if call.function.ends_with("Init") {
+            return None;
+        }
+        if call.only_length || call.result != 0 {
+            continue;
+        }
         match call.function.strip_prefix(work)? {
             "Update" => bytes = bytes.checked_add(call.input_bytes)?,
             "Final" => return Some(bytes),

@@ -138,6 +138,16 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
         let count = counted(count, "time", "times");
         let _ = writeln!(text, "  ! {function} failed here with {code}, {count}, and not there");
     }
+    match replay.not_called() {
+        0 => {}
+        count => {
+            let calls = counted(count, "call was", "calls were");
+            let _ = writeln!(
+                text,
+                "  ! {calls} not made here: the session or the object for it was not there"
+            );
+        }
+    }
     let found = replay.other_counts();
     if found > 0 {
         let searches = counted(found, "search", "searches");
@@ -205,9 +215,9 @@ fn there_and_here(replay: &Replay<'_>) -> String {
     let heading =
         ["operation", "there", "here", "p50 there", "p50 here", "ratio", "p99 there", "p99 here"];
     let mut rows = vec![heading.map(str::to_owned)];
-    for (name, recorded) in &there {
-        let nothing = Vec::new();
-        let measured = here.get(name).unwrap_or(&nothing);
+    for (name, (count, recorded)) in &there {
+        let nothing = (0, Vec::new());
+        let (_, measured) = here.get(name).unwrap_or(&nothing);
         let time = |sorted: &[u64], share: f64| match sorted {
             [] => "–".to_owned(),
             _ => duration_text(quantile(sorted, share)),
@@ -223,7 +233,7 @@ fn there_and_here(replay: &Replay<'_>) -> String {
         };
         rows.push([
             name.clone(),
-            thousands(recorded.len() as u64),
+            thousands(*count),
             thousands(measured.len() as u64),
             time(recorded, 0.5),
             time(measured, 0.5),
@@ -235,16 +245,23 @@ fn there_and_here(replay: &Replay<'_>) -> String {
     aligned(&rows)
 }
 
-/// Sorted latencies by kind of operation, and of transactions. What fails here and did not there has
-/// none: an error comes at once.
-fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, Vec<u64>> {
-    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for operation in operations(workload).into_iter().filter(|it| !it.fails_anew) {
-        all.entry(kind_name(&operation.kind)).or_default().push(operation.in_calls.0);
+/// By kind of operation, and of transactions, how many there are and the sorted latencies of those that
+/// did not fail here anew: on neither side, because an error comes at once and others may take another
+/// time.
+fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, (u64, Vec<u64>)> {
+    let mut all: BTreeMap<String, (u64, Vec<u64>)> = BTreeMap::new();
+    let mut add = |name: String, time: Nanos, fails_anew: bool| {
+        let (count, times) = all.entry(name).or_default();
+        *count += 1;
+        times.extend((!fails_anew).then_some(time.0));
+    };
+    for operation in operations(workload) {
+        add(kind_name(&operation.kind), operation.in_calls, operation.fails_anew);
     }
-    let cut = transactions_by(rule, workload).into_iter().filter(|it| !it.fails_anew);
-    all.insert("transaction".to_owned(), cut.map(|it| (it.end - it.start).0).collect());
-    all.values_mut().for_each(|times| times.sort_unstable());
+    for it in transactions_by(rule, workload) {
+        add("transaction".to_owned(), it.end - it.start, it.fails_anew);
+    }
+    all.values_mut().for_each(|(_, times)| times.sort_unstable());
     all
 }
 
@@ -253,11 +270,18 @@ impl Replay<'_> {
     pub(super) fn differing(&self) -> impl Iterator<Item = (&'static str, Rv, u64)> {
         let mut counts: BTreeMap<(&'static str, u64), u64> = BTreeMap::new();
         self.each_call(|call, time| {
-            if time.result != 0 && call.result == 0 {
+            if time.is_called && time.fails_anew(call) {
                 *counts.entry((call.function, time.result)).or_default() += 1;
             }
         });
         counts.into_iter().map(|((function, code), count)| (function, Rv(code), count))
+    }
+
+    /// Calls that were not made, because their session or object was not there.
+    pub(super) fn not_called(&self) -> u64 {
+        let mut count = 0;
+        self.each_call(|_, time| count += u64::from(!time.is_called));
+        count
     }
 
     /// Searches that found more or fewer objects.
