@@ -59,6 +59,11 @@ mod tests {
         };
         assert_eq!(can(CKF_VERIFY as u64), [false, true]);
         assert_eq!(can((CKF_SIGN | CKF_VERIFY) as u64), [true, true]);
+        let unwraps = |flags| {
+            let listed = [MechanismInfo { mechanism: 1, min_key_size: 0, max_key_size: 0, flags }];
+            is_listed(&OperationKind { function: "C_UnwrapKey", mechanism: Some(1) }, &listed)
+        };
+        assert!(unwraps((CKF_WRAP | CKF_UNWRAP) as u64) && !unwraps(CKF_UNWRAP as u64));
         let search = OperationKind { function: "C_FindObjects", mechanism: None };
         assert!(is_listed(&search, &[]));
     }

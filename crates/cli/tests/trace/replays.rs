@@ -239,6 +239,36 @@ fn keys_that_calls_make_are_made_by_the_same_calls_and_are_gone() {
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 
+/// What a session does in between is no part of an operation: its IV is that of its own input.
+#[test]
+fn a_decryption_around_another_call_gets_its_own_iv() {
+    let Some(hsm) = Hsm::new() else { return };
+    let begin = WorkloadCall { mechanism: Some(0x1087), object: 1, ..call("C_DecryptInit") };
+    let unwrap =
+        WorkloadCall { mechanism: Some(0x2109), object: 3, detail: 2, ..call("C_UnwrapKey") };
+    let work = WorkloadCall { input_bytes: 80, output_bytes: 64, ..call("C_Decrypt") };
+    let record = made_up(&hsm, vec![begin, unwrap, work]).run().exits(0).record();
+    let case = |name: &str| record.results.iter().find(|case| case.operation == name).unwrap();
+    assert_eq!(case("C_Decrypt CKM_AES_GCM").verification.unwrap().wrong, 0);
+    assert_eq!(case("C_UnwrapKey CKM_AES_KEY_WRAP").completed, 1);
+}
+
+/// Those that were refused here took longest there.
+#[test]
+fn what_failed_here_is_left_out_there() {
+    let Some(hsm) = Hsm::new() else { return };
+    let encryption = |bytes, duration| {
+        let begin = WorkloadCall { mechanism: Some(0x1082), object: 1, ..call("C_EncryptInit") };
+        let work = WorkloadCall { input_bytes: bytes, output_bytes: bytes, ..call("C_Encrypt") };
+        [begin, WorkloadCall { duration: Nanos(duration), ..work }]
+    };
+    let calls = [encryption(100, 900_000), encryption(100, 900_000), encryption(16, 20_000)];
+    let outcome = made_up(&hsm, calls.concat()).run().exits(2);
+    let row = outcome.stdout.lines().rev().find(|line| line.contains("C_Encrypt CKM_AES_CBC"));
+    let words: Vec<&str> = row.unwrap().split_whitespace().collect();
+    assert_eq!(words[2..6], ["3", "1", "21.0", "µs"], "{}", outcome.stdout);
+}
+
 /// SoftHSM2 has no SHA-3: that is known before anything runs, and an error that comes at once is no
 /// latency.
 #[test]

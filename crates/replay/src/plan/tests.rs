@@ -309,6 +309,71 @@ fn no_thread_uses_what_another_one_may_have_ended() {
     assert_eq!(objects([&[derive, begin, work, destroy, close], &[work_there]]), (1, Some(1)));
 }
 
+/// What two calls make at one moment, or two close, would be destroyed by a handle of something else.
+#[test]
+fn an_object_has_one_maker_and_a_session_one_end() {
+    let [derive, ..] = derivation();
+    let derive = WorkloadCall { duration: Nanos::ZERO, computing: Nanos::ZERO, ..derive };
+    let other = WorkloadCall { session: 2, ..derive };
+    let destroy = WorkloadCall { object: 2, ..call("C_DestroyObject") };
+    let [close, again] = [call("C_CloseSession"), call("C_CloseSession")];
+    let keys = BTreeMap::from([(1, KeySpec::named("p256").unwrap())]);
+    let options = ReplayOptions { keys, ..ReplayOptions::default() };
+    let plan = planned_with(vec![derive, other, destroy, close, again], &options).unwrap();
+    let counts = ["C_DeriveKey", "C_DestroyObject", "C_CloseSession"]
+        .map(|name| plan.replayed.get(name).copied());
+    assert_eq!(counts, [Some(1), Some(1), Some(1)]);
+    let reasons: Vec<_> = plan.skipped.iter().map(|it| (it.function, it.reason)).collect();
+    assert!(reasons.contains(&("C_CloseSession", SkipReason::UnknownSession)), "{reasons:?}");
+    assert!(reasons.contains(&("C_DeriveKey", SkipReason::WouldChangeObjects)), "{reasons:?}");
+}
+
+/// Each would wait for the other.
+#[test]
+fn of_two_threads_without_a_time_none_waits_for_the_other() {
+    let at_once =
+        |call: WorkloadCall| WorkloadCall { computing: Nanos::ZERO, duration: Nanos::ZERO, ..call };
+    let make = |object| {
+        at_once(WorkloadCall {
+            mechanism: Some(0x1080),
+            object,
+            // No function that generates has a base, whatever a recording says.
+            detail: 7,
+            ..call("C_GenerateKey")
+        })
+    };
+    let uses = |object| {
+        let begin = WorkloadCall { mechanism: Some(0x1087), object, ..call("C_EncryptInit") };
+        at_once(begin)
+    };
+    let thread = |calls: [WorkloadCall; 2]| WorkloadThread {
+        calls: calls.to_vec(),
+        ..WorkloadThread::default()
+    };
+    let threads = vec![thread([uses(12), make(11)]), thread([uses(11), make(12)])];
+    let plan = plan_replay(&Workload { threads, ..Workload::default() }, &ReplayOptions::default());
+    let plan = plan.unwrap();
+    let steps = plan.processes[0].threads.iter().flat_map(|thread| &thread.steps);
+    assert!(steps.clone().all(|step| step.object.is_none()));
+    assert_eq!(steps.filter(|step| step.makes.is_some()).count(), 2);
+}
+
+/// Each asks for a length only, and nobody looks through all for its end.
+#[test]
+fn operations_that_only_ask_for_lengths_are_planned_at_once() {
+    let begin = WorkloadCall {
+        mechanism: Some(0x1087),
+        object: 1,
+        only_length: true,
+        ..call("C_DecryptInit")
+    };
+    let update = WorkloadCall { input_bytes: 16, ..call("C_DecryptUpdate") };
+    let mut calls = vec![begin; 200_000];
+    calls.push(update);
+    let plan = planned([calls, signature().to_vec()].concat()).unwrap();
+    assert_eq!(plan.replayed, BTreeMap::from([("C_SignInit", 1), ("C_Sign", 1)]));
+}
+
 #[test]
 fn what_follows_an_operation_that_failed_is_left_out_too() {
     let [begin, work] = signature();
