@@ -4,13 +4,16 @@
 //! The module answers at once, so everything that is left is the loop. `cargo bench` runs all
 //! rounds; without `--bench` a few show that it works.
 
+#[allow(dead_code, reason = "each bench uses a part")]
+#[path = "support/bare.rs"]
+mod bare;
 mod support;
 
 use tapstone_measure::units::Nanos;
 use tapstone_token::controller::TokenController;
 
+use bare::Bare;
 use support::OPERATION;
-use support::bare::Bare;
 
 const ROUND: Nanos = Nanos::from_millis(300);
 

@@ -5,6 +5,9 @@
 //! `cargo bench` runs all rounds; without `--bench` a few show that it works.
 
 #[allow(dead_code, reason = "each bench uses a part")]
+#[path = "support/bare.rs"]
+mod bare;
+#[allow(dead_code, reason = "each bench uses a part")]
 mod support;
 
 use tapstone_measure::units::Nanos;
@@ -12,7 +15,7 @@ use tapstone_replay::{ReplayOptions, ReplayPlan, plan_replay};
 use tapstone_token::controller::TokenController;
 use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
 
-use support::bare::Bare;
+use bare::Bare;
 
 const SIGNATURES: usize = 100_000;
 

@@ -1,6 +1,5 @@
 //! a controller on the null module, and the case that is measured on it.
 
-pub(crate) mod bare;
 mod rounds;
 
 use std::path::{Path, PathBuf};
