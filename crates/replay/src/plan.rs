@@ -17,7 +17,8 @@ use tapstone_workload::Workload;
 use self::keys::observed_keys;
 use self::made::Makers;
 pub(crate) use self::thread::BUFFER_TOO_SMALL;
-use self::thread::{SPARE_BYTES, ThreadPlanner};
+pub(crate) use self::thread::SPARE_BYTES;
+use self::thread::ThreadPlanner;
 pub(crate) use self::works::work_of;
 use crate::steps::{Due, KeyUses, MadeObject, ReplayProcess, ReplayStep, ReplayThread};
 

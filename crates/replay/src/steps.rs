@@ -144,6 +144,13 @@ pub enum ReplayParameters {
     },
 }
 
+impl ReplayParameters {
+    /// Whether each operation has an IV of its own.
+    pub(crate) const fn has_iv(self) -> bool {
+        matches!(self, Self::Iv | Self::Counter | Self::Gcm)
+    }
+}
+
 /// One thread of a replay.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplayThread {

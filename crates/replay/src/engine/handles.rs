@@ -37,6 +37,11 @@ impl SharedHandles {
 
     /// The handle, once it is made; `None` where that never happens.
     pub(super) fn handle(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
+        self.now(place).or_else(|| self.wait_for(place, stop))
+    }
+
+    #[cold]
+    fn wait_for(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
         let known = self.handles.get(place as usize)?;
         let patience = match self.has_failed.load(Ordering::Relaxed) {
             true => LATER_WAIT,

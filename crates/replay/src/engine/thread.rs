@@ -12,13 +12,14 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
-use super::SharedReplay;
 use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
 use super::templates::MadeTemplates;
+use super::{KEPT_RESULTS, SharedReplay};
 use crate::inputs::{input_offset, iv_of_step};
 use crate::measured::{KeptResult, ReplayedCall, ReplayedThread};
+use crate::plan::SPARE_BYTES;
 use crate::steps::{Due, MadeObject, ReplayStep, ReplayThread, StepInput};
 
 /// No moment is waited for longer at once: somebody may want to end.
@@ -45,6 +46,43 @@ struct Desk {
     searches: Vec<(TemplateShape, RawTemplate)>,
     /// Templates of objects that are made.
     made: Vec<MadeTemplates>,
+}
+
+/// Results that are kept, one behind the other: memory for each would be asked for between calls.
+struct KeptBytes {
+    /// The place of a step, and how many bytes it gave.
+    lengths: Vec<(u32, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl KeptBytes {
+    /// With room for what these steps gave when they were recorded.
+    fn for_steps(steps: &[ReplayStep]) -> Self {
+        let kept = || steps.iter().filter(|step| step.keeps_result());
+        let bytes: usize = kept().map(|step| step.room.saturating_sub(SPARE_BYTES) as usize).sum();
+        Self {
+            lengths: Vec::with_capacity(kept().count()),
+            bytes: Vec::with_capacity(bytes.min(KEPT_RESULTS)),
+        }
+    }
+
+    fn keep(&mut self, step: u32, bytes: &[u8]) {
+        self.lengths.push((step, bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn results(&self) -> Vec<KeptResult> {
+        let mut rest = &self.bytes[..];
+        let mut next = |length| {
+            let (bytes, after) = rest.split_at(length);
+            rest = after;
+            bytes.to_vec()
+        };
+        self.lengths
+            .iter()
+            .map(|(step, length)| KeptResult { step: *step, bytes: next(*length) })
+            .collect()
+    }
 }
 
 impl ReplayingThread {
@@ -74,15 +112,18 @@ impl ReplayingThread {
         };
         let times = Vec::with_capacity(self.plan.steps.len());
         let mut replayed = ReplayedThread { times, results: Vec::new() };
+        let mut kept = KeptBytes::for_steps(&self.plan.steps);
         let mut answered = at;
         for (place, step) in self.plan.steps.iter().enumerate() {
             let due = match step.due {
                 Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };
+            // Without a pause nobody looks at the clock.
+            let is_due = due == answered && place > 0;
             let arguments = self.arguments(place, step, &mut desk, stop);
             let arguments = arguments.filter(|arguments| self.may_end(step, *arguments));
-            if !wait_until(due, stop) {
+            if stop.load(Relaxed) || !is_due && !wait_until(due, stop) {
                 break;
             }
             // What was there before the wait may be gone by now, and its handle another one's.
@@ -94,7 +135,7 @@ impl ReplayingThread {
             let is_called = called.is_some();
             let went = called.unwrap_or_else(not_called);
             self.note_handles(step, &went);
-            self.keep_result(place, step, &went, &desk, &mut replayed);
+            self.keep_result(place, step, &went, &desk, &mut kept);
             answered = went.end;
             replayed.times.push(ReplayedCall {
                 begin: went.begin - at,
@@ -109,6 +150,7 @@ impl ReplayingThread {
                 },
             });
         }
+        replayed.results = kept.results();
         replayed
     }
 
@@ -227,7 +269,10 @@ impl ReplayingThread {
         self.give_input(place, step, desk, &mut arguments);
         if let Some(mechanism) = step.mechanism {
             let steps = &self.plan.steps;
-            let iv = iv_of_step(steps, self.number as usize, place, self.shared.prepared.len());
+            let iv = match mechanism.parameters.has_iv() {
+                true => iv_of_step(steps, self.number as usize, place, self.shared.prepared.len()),
+                false => [0; 16],
+            };
             arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.prepared);
         }
         Some(arguments)
@@ -355,7 +400,7 @@ impl ReplayingThread {
         step: &ReplayStep,
         went: &Called,
         desk: &Desk,
-        replayed: &mut ReplayedThread,
+        kept: &mut KeptBytes,
     ) {
         if went.result != 0 || !step.keeps_result() {
             return;
@@ -365,8 +410,7 @@ impl ReplayingThread {
         let taken =
             left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes + KEPT_BYTES));
         if taken.is_ok() {
-            let bytes = desk.output[..bytes].to_vec();
-            replayed.results.push(KeptResult { step: place as u32, bytes });
+            kept.keep(place as u32, &desk.output[..bytes]);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::steps::{
 /// CKR_BUFFER_TOO_SMALL: the operation goes on.
 pub(crate) const BUFFER_TOO_SMALL: u64 = 0x150;
 /// Room for a result beyond what the recorded one took: another key may make a longer one.
-pub(super) const SPARE_BYTES: u32 = 1_024;
+pub(crate) const SPARE_BYTES: u32 = 1_024;
 
 /// Plans the threads of one process.
 pub(super) struct ThreadPlanner<'a> {
