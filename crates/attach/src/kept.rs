@@ -3,8 +3,8 @@
 //! It begins with [`MAGIC`] and the length of a head in eight bytes, little-endian. The head is JSON:
 //! the run, its programs with their code, and the functions that were watched. Behind it stand the
 //! calls as the kernel told them. Numbers of sessions and objects, lengths, which attributes a template
-//! has, digests under a key that nobody has any more, and of values of attributes only CKA_CLASS and CKA_TOKEN, no
-//! PIN and no data are in it.
+//! has, and digests under a key that nobody has any more are in it; of the values of attributes only
+//! CKA_CLASS and CKA_TOKEN, no PIN and no data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -95,7 +95,7 @@ struct SharedReplay {
     public_halves: SharedHandles,
     /// The places of those of each session, which are gone with it.
     objects_of_session: Vec<Vec<u32>>,
-    /// Objects are private.
+    /// Objects that calls make are private (CKA_PRIVATE).
     private: bool,
     /// Pseudo-random bytes, as many as the longest input and some more.
     noise: Vec<u8>,

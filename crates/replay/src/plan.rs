@@ -88,9 +88,9 @@ impl MappedKey {
 /// Keys of one kind that calls of a function make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeKeys {
-    /// The function.
+    /// The function that makes them, `C_…`.
     pub function: &'static str,
-    /// What they are.
+    /// Their kind and size.
     pub spec: KeySpec,
     /// How well that is known.
     pub certainty: KeyCertainty,
@@ -159,7 +159,8 @@ impl fmt::Display for SkipReason {
             Self::WouldEndTheReplay => "it would end the replay's own login or sessions",
             Self::WouldChangeTheToken => "it would change a PIN or the token",
             Self::WouldChangeObjects => {
-                "it makes, changes or destroys what may be on a token, or cannot be made so"
+                "it makes, changes or destroys objects that may be on the token, or makes a key that a \
+                 replay cannot"
             }
             Self::FailedThen => "it failed when it was recorded",
             Self::NeverReturned => "it never returned",

@@ -82,7 +82,7 @@ pub struct PreparedInput {
     pub key: u32,
     /// How it is made, and used.
     pub mechanism: MechanismUse,
-    /// What it is.
+    /// Whether it is a signature, a cipher text, a wrapped key or a point.
     pub kind: PreparedKind,
 }
 
@@ -136,10 +136,9 @@ pub enum ReplayParameters {
     Counter,
     /// An IV of 12 bytes that never comes twice, and a tag of 128 bits.
     Gcm,
-    /// The point of another party, by its place among the prepared inputs, and no key derivation
-    /// function (CKD_NULL).
+    /// The point of another party, and no key derivation function (CKD_NULL).
     Ecdh {
-        /// Its place.
+        /// Its place among the prepared inputs.
         point: u32,
     },
 }
@@ -247,9 +246,9 @@ impl ReplayStep {
 pub struct MadeObject {
     /// Its place among the objects of its process.
     pub place: u32,
-    /// What it is; of a pair the private half.
+    /// The kind and size of the key; of a pair it is the private half.
     pub spec: KeySpec,
-    /// What it is for.
+    /// What later calls do with it.
     pub uses: KeyUses,
     /// Its value is read (not CKA_SENSITIVE, but CKA_EXTRACTABLE).
     pub is_read: bool,

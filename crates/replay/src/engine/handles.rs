@@ -11,6 +11,7 @@ const NOT_MADE: u64 = 0;
 const NEVER: u64 = u64::MAX;
 /// Longer nobody waits for what another thread is to make: a recording can be broken.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// And so long once somebody has waited in vain.
 const LATER_WAIT: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -22,13 +23,13 @@ pub(super) struct SharedHandles {
 }
 
 impl SharedHandles {
-    /// So many, none of which is made.
+    /// For so many sessions or objects, none of which is made yet.
     pub(super) fn new(count: usize) -> Self {
         let handles = (0..count).map(|_| AtomicU64::new(NOT_MADE)).collect();
         Self { handles, has_failed: AtomicBool::new(false) }
     }
 
-    /// It was made.
+    /// The thing at that place was made, and has this handle.
     pub(super) fn set(&self, place: u32, handle: CK_ULONG) {
         if let Some(known) = self.handles.get(place as usize) {
             known.store(handle as u64, Ordering::Release);
@@ -83,7 +84,7 @@ impl SharedHandles {
         self.set(place, NEVER as CK_ULONG);
     }
 
-    /// Those that are there.
+    /// The handles of all that was made and is not gone.
     pub(super) fn living(&self) -> impl Iterator<Item = CK_ULONG> {
         let handles = self.handles.iter().map(|handle| handle.load(Ordering::Acquire));
         handles.filter(|handle| !matches!(*handle, NOT_MADE | NEVER)).map(|it| it as CK_ULONG)

@@ -37,7 +37,7 @@ pub(super) fn plan_text(plan: &ReplayPlan) -> String {
         text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
     }
     if !plan.made.is_empty() {
-        text.push_str("keys that its calls make, and those of the replay, too\n");
+        text.push_str("keys that calls of the recording make, made here by the same calls\n");
         let heading = ["function", "made", "known", "keys"].map(str::to_owned);
         let rows = plan.made.iter().map(|made| {
             let known = certainty_text(made.certainty).to_owned();
