@@ -20,14 +20,16 @@ use tapstone_measure::units::Nanos;
 use tapstone_module::{Module, Session};
 use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_pin::Pin;
+use tapstone_token_operations::material::peer_point;
 use tapstone_worker::BoardCell;
 
 use self::handles::SharedHandles;
 use self::key_login::KeyLogin;
 use self::keys::MadeKey;
+use self::prepare::PreparedBytes;
 use self::sessions::SharedSessions;
 use self::thread::ReplayingThread;
-use crate::inputs::{PreparedBytes, noise};
+use crate::inputs::noise;
 use crate::measured::ReplayedThread;
 use crate::steps::ReplayProcess;
 use crate::verified::ReplayEvidence;
@@ -89,6 +91,8 @@ struct SharedReplay {
     /// For reads of objects that no operation used.
     stand_in: Option<CK_OBJECT_HANDLE>,
     prepared: Vec<PreparedBytes>,
+    /// The other party's point on each curve.
+    points: Vec<Vec<u8>>,
     /// What calls make: objects of their sessions.
     objects: SharedHandles,
     /// Of pairs among them the public halves, which go with the private ones.
@@ -135,6 +139,8 @@ pub fn prepare_replay(
         }
     };
     let noise = noise(process.seed, process.longest_input);
+    let point = |curve| peer_point(curve, process.seed).unwrap_or_default();
+    let points = process.curves.iter().copied().map(point).collect();
     let stand_in = keys::make_stand_in(site, &process);
     let shared = SharedReplay {
         module: Arc::clone(site.module),
@@ -144,6 +150,7 @@ pub fn prepare_replay(
         key_login: KeyLogin::new(site.pin),
         stand_in,
         prepared,
+        points,
         objects: SharedHandles::new(process.objects as usize),
         public_halves: SharedHandles::new(process.objects as usize),
         objects_of_session: objects_of_sessions(&process),

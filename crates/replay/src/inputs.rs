@@ -13,15 +13,6 @@ const PREPARER: u32 = u32::MAX;
 /// Between noise for the longest input and the place where the last one begins.
 const NOISE_SPARE_BYTES: usize = 4_096;
 
-/// An input that was made.
-#[derive(Clone, Debug)]
-pub(crate) struct PreparedBytes {
-    /// What is verified, decrypted or unwrapped, or a point.
-    pub(crate) input: Vec<u8>,
-    /// Its signature, or nothing.
-    pub(crate) signature: Vec<u8>,
-}
-
 /// Pseudo-random bytes, as many as the longest input needs wherever it begins.
 pub(crate) fn noise(seed: u64, longest: u32) -> Vec<u8> {
     let mut random = SplitMix(seed);
@@ -75,7 +66,7 @@ pub(crate) fn prepared_input(wanted: &PreparedInput, noise: &[u8]) -> Vec<u8> {
         }
         PreparedKind::Signature(bytes) => bytes as usize,
         PreparedKind::CipherText(bytes) => message_bytes(wanted, bytes as usize),
-        PreparedKind::WrappedKey(_) | PreparedKind::Point(_) => 0,
+        PreparedKind::WrappedKey(_) => 0,
     };
     noise[..bytes.min(noise.len())].to_vec()
 }

@@ -272,6 +272,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
             sessions: planner.sessions.iter().map(|session| session.opened_before).collect(),
             objects,
             prepared: planner.prepared,
+            curves: planner.curves,
             longest_input: planner.longest_input,
             threads,
             seed: options.seed,

@@ -21,9 +21,11 @@ pub struct ReplayProcess {
     pub sessions: Vec<bool>,
     /// How many objects its calls make, each in a place of its own.
     pub objects: u32,
-    /// Inputs that are made before the first call: signatures to verify, cipher texts to decrypt,
-    /// wrapped keys, points of others.
+    /// Inputs that the token has to make before the first call: signatures to verify, cipher texts to
+    /// decrypt, wrapped keys.
     pub prepared: Vec<PreparedInput>,
+    /// Curves on which keys are agreed upon: there is another party on each.
+    pub curves: Vec<Curve>,
     /// The longest input, in bytes.
     pub longest_input: u32,
     /// The threads that it runs.
@@ -75,14 +77,14 @@ impl fmt::Display for KeyUses {
     }
 }
 
-/// An input that is made before the replay begins: by the token, but for a point.
+/// An input that is made before the replay begins, by the token itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PreparedInput {
-    /// A place among the keys. Of a point it means nothing.
+    /// A place among the keys.
     pub key: u32,
     /// How it is made, and used.
     pub mechanism: MechanismUse,
-    /// Whether it is a signature, a cipher text, a wrapped key or a point.
+    /// Whether it is a signature, a cipher text or a wrapped key.
     pub kind: PreparedKind,
 }
 
@@ -95,16 +97,14 @@ pub enum PreparedKind {
     CipherText(u32),
     /// A secret key, wrapped.
     WrappedKey(KeySpec),
-    /// The public point of another party, on that curve.
-    Point(Curve),
 }
 
 impl PreparedKind {
-    /// So many bytes are signed, or there are in the cipher text; of the others there are few.
+    /// So many bytes are signed, or there are in the cipher text; a wrapped key has few.
     pub(crate) const fn bytes(self) -> u32 {
         match self {
             Self::Signature(bytes) | Self::CipherText(bytes) => bytes,
-            Self::WrappedKey(_) | Self::Point(_) => 0,
+            Self::WrappedKey(_) => 0,
         }
     }
 }
@@ -138,8 +138,8 @@ pub enum ReplayParameters {
     Gcm,
     /// The point of another party, and no key derivation function (CKD_NULL).
     Ecdh {
-        /// Its place among the prepared inputs.
-        point: u32,
+        /// The place of its curve among those of the process.
+        curve: u32,
     },
 }
 

@@ -5,7 +5,6 @@ use std::ptr;
 
 use cryptoki_sys::*;
 
-use crate::inputs::PreparedBytes;
 use crate::steps::{MechanismUse, ReplayParameters};
 
 /// A mechanism for one call. Boxed by its owner: the mechanism points into it.
@@ -55,13 +54,12 @@ impl PointedMechanism {
         })
     }
 
-    /// The mechanism with this IV, where it takes one, and with the prepared inputs, of which one may
-    /// be a point that it takes.
+    /// The mechanism with this IV, and with one of these points, where it takes one.
     pub(super) fn point(
         &mut self,
         wanted: MechanismUse,
         iv: [u8; 16],
-        prepared: &[PreparedBytes],
+        points: &[Vec<u8>],
     ) -> *mut CK_MECHANISM {
         self.iv = iv;
         let (parameter, length): (*mut c_void, usize) = match wanted.parameters {
@@ -84,8 +82,8 @@ impl PointedMechanism {
                 self.gcm.pIv = self.iv.as_mut_ptr();
                 (ptr::from_mut(&mut self.gcm).cast(), size_of::<CK_GCM_PARAMS>())
             }
-            ReplayParameters::Ecdh { point } => {
-                let point = prepared.get(point as usize).map_or(&[][..], |known| &known.input);
+            ReplayParameters::Ecdh { curve } => {
+                let point = points.get(curve as usize).map_or(&[][..], Vec::as_slice);
                 self.ecdh.pPublicData = point.as_ptr().cast_mut();
                 self.ecdh.ulPublicDataLen = point.len() as CK_ULONG;
                 (ptr::from_mut(&mut self.ecdh).cast(), size_of::<CK_ECDH1_DERIVE_PARAMS>())

@@ -4,13 +4,21 @@ use cryptoki_sys::*;
 use tapstone_module::{Template, ck};
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_token_operations::catalogue::KeySpec;
-use tapstone_token_operations::material::peer_point;
 
 use super::keys::MadeKey;
 use super::mechanism::PointedMechanism;
 use super::{ReplaySite, ReplayTrouble};
-use crate::inputs::{PreparedBytes, iv_of_prepared, noise, prepared_input};
+use crate::inputs::{iv_of_prepared, noise, prepared_input};
 use crate::steps::{PreparedInput, PreparedKind, ReplayProcess};
+
+/// An input that was made.
+#[derive(Clone, Debug)]
+pub(super) struct PreparedBytes {
+    /// What is verified, decrypted or unwrapped.
+    pub(super) input: Vec<u8>,
+    /// Its signature, or nothing.
+    pub(super) signature: Vec<u8>,
+}
 
 /// Room for a signature or a tag.
 const SPARE_BYTES: usize = 4_096;
@@ -24,18 +32,13 @@ pub(super) fn prepare_inputs(
     let mut made = Vec::new();
     let noise = noise(process.seed, process.longest_input);
     for (number, wanted) in process.prepared.iter().enumerate() {
-        if let PreparedKind::Point(curve) = wanted.kind {
-            let input = peer_point(curve, process.seed).unwrap_or_default();
-            made.push(PreparedBytes { input, signature: Vec::new() });
-            continue;
-        }
         let key = keys[wanted.key as usize];
         let iv = iv_of_prepared(number);
         let mut source = Source { site, key, mechanism: &mut mechanism, noise: &noise };
         made.push(match wanted.kind {
             PreparedKind::Signature(_) => source.signature(wanted, iv)?,
             PreparedKind::WrappedKey(spec) => source.wrapped_key(wanted, spec, iv)?,
-            _ => source.cipher_text(wanted, iv)?,
+            PreparedKind::CipherText(_) => source.cipher_text(wanted, iv)?,
         });
     }
     Ok(made)

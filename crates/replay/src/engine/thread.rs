@@ -273,7 +273,7 @@ impl ReplayingThread {
                 true => iv_of_step(steps, self.number as usize, place, self.shared.prepared.len()),
                 false => [0; 16],
             };
-            arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.prepared);
+            arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.points);
         }
         Some(arguments)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
-use tapstone_token_operations::catalogue::KeySpec;
+use tapstone_token_operations::catalogue::{Curve, KeySpec};
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
 use super::made::{CallPlace, Maker, Makers};
@@ -39,6 +39,8 @@ pub(super) struct ThreadPlanner<'a> {
     known_objects: HashMap<u32, u32>,
     /// Keys that its calls make.
     pub(super) made: Vec<MadeKeys>,
+    /// Curves on which keys are agreed upon.
+    pub(super) curves: Vec<Curve>,
     pub(super) prepared: Vec<PreparedInput>,
     known_prepared: HashMap<PreparedInput, u32>,
     pub(super) longest_input: u32,
@@ -109,6 +111,7 @@ impl<'a> ThreadPlanner<'a> {
             closed: HashSet::new(),
             known_objects: HashMap::new(),
             made: Vec::new(),
+            curves: Vec::new(),
             prepared: Vec::new(),
             known_prepared: HashMap::new(),
             longest_input: 0,
@@ -347,9 +350,7 @@ impl<'a> ThreadPlanner<'a> {
                 let KeySpec::Ec { curve } = self.spec_of(base)? else {
                     return Err(SkipReason::UnknownKey);
                 };
-                let kind = PreparedKind::Point(curve);
-                let point = self.prepare(PreparedInput { key: 0, mechanism: used, kind });
-                used.parameters = ReplayParameters::Ecdh { point };
+                used.parameters = ReplayParameters::Ecdh { curve: self.curve(curve) };
             }
             ("C_UnwrapKey", Some(key)) => {
                 let kind = PreparedKind::WrappedKey(spec);
@@ -369,6 +370,15 @@ impl<'a> ThreadPlanner<'a> {
             None => self.made.push(MadeKeys { function, spec, certainty, count: 1 }),
         }
         Ok(())
+    }
+
+    /// The place of a curve.
+    fn curve(&mut self, curve: Curve) -> u32 {
+        let known = self.curves.iter().position(|known| *known == curve);
+        known.unwrap_or_else(|| {
+            self.curves.push(curve);
+            self.curves.len() - 1
+        }) as u32
     }
 
     /// The kind of a key, whoever makes it.
