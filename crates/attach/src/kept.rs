@@ -179,7 +179,7 @@ impl KeptWatch {
             started: head.started,
             ended: head.ended,
             dropped: head.dropped,
-            processor: None,
+            ..ObservedRun::default()
         };
         let programs = programs.collect();
         let mut events = AttachedEvents {

@@ -43,7 +43,7 @@ impl AttachedEvents {
         lost: u64,
         cost: ProbeCost,
     ) -> Self {
-        let run = ObservedRun { started, ended, dropped: lost + dropped, processor: None };
+        let run = ObservedRun { started, ended, dropped: lost + dropped, ..ObservedRun::default() };
         Self { file, begin: 0, functions, programs, code, run, cost, has_load: false }
     }
 

@@ -41,6 +41,8 @@ pub struct ObservedRun {
     /// The processor time of the command and of the processes that it waited for, where that is
     /// known.
     pub processor: Option<Nanos>,
+    /// When calls were no longer all listed, but summed.
+    pub summed_from: Option<Nanos>,
 }
 
 /// One event, or a declaration that later events refer to.
@@ -68,6 +70,8 @@ pub enum Event {
         /// The processor time of their threads meanwhile.
         ran: Nanos,
     },
+    /// Calls that were summed and not listed.
+    Summed(SummedCalls),
     /// Declares the next [`TextId`], from 0 on: a path, a name, or an address (a `sockaddr`).
     Text(Box<[u8]>),
     /// What follows is of this thread.
@@ -163,6 +167,24 @@ pub struct CalledFunction {
     pub module: String,
     /// That of the library that called; empty for the program itself.
     pub caller: String,
+}
+
+/// Calls of one function on one thread that were not listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummedCalls {
+    /// The function that was called.
+    pub function: FunctionId,
+    /// Calls that ended.
+    pub count: u64,
+    /// Their time, without that of calls of the same function inside.
+    pub time: Nanos,
+    /// Of it, what no watched call inside them took.
+    pub own: Nanos,
+    /// What failed calls returned, and how many did; without a result: an exception or longjmp(3)
+    /// went past them.
+    pub failed: Vec<(Option<u64>, u64)>,
+    /// Calls that failed with other codes.
+    pub other_failures: u64,
 }
 
 /// What a call takes longer because it is watched, in the mean.

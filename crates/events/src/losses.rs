@@ -2,6 +2,8 @@
 
 use std::io;
 
+use tapstone_measure::units::Nanos;
+
 use crate::unseen::UnseenProgram;
 
 /// Counts of what is missing.
@@ -26,6 +28,10 @@ pub struct Losses {
     pub disk: Option<io::Error>,
     /// The file became as large as it may be.
     pub full: bool,
+    /// Calls that are counted, but not listed one by one.
+    pub summed: u64,
+    /// How long the run had gone on when the first of them began.
+    pub summed_after: Nanos,
 }
 
 impl Losses {
@@ -64,7 +70,16 @@ impl Losses {
             }
             None => "the program wrote them faster than the file was given space".to_owned(),
         };
+        let after = self.summed_after;
         let all = [
+            of_this(
+                self.summed,
+                "call",
+                &format!(
+                    "after the first {after} are only counted: the table of calls has them, all \
+                     else is about those before (--events-size makes room for more)"
+                ),
+            ),
             of_this(
                 self.dropped.saturating_sub(explained),
                 "event",
@@ -124,10 +139,13 @@ mod tests {
             out_of_reach: 30,
             unwatched: 4,
             full: true,
+            summed: 2_500,
+            summed_after: Nanos(3_210_000_000),
             ..Losses::default()
         };
         let said = losses.sentences(&[]);
         let starts = [
+            "2500 calls after the first 3.21 s are only counted",
             "49 events had to be dropped (the file of events was full: --events-size",
             "1 call in a signal handler",
             "20 calls could not be written (more than",

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{Family, Kind, Leaf, On, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, Family, Kind, Leaf, On, Span, Thread, Timeline};
 
 /// An owner of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,7 +125,12 @@ fn outside_of_calls(timeline: &Timeline, thread: &Thread) -> Owner {
 /// The layer of a call.
 #[must_use]
 pub fn owner_of(timeline: &Timeline, span: &Span) -> Owner {
-    let call = timeline.call(span.call);
+    owner_of_call(timeline.call(span.call))
+}
+
+/// The layer of a function.
+#[must_use]
+pub fn owner_of_call(call: &CalledFunction) -> Owner {
     match call.family {
         Family::Pkcs11 => Owner::Pkcs11(call.module.clone()),
         Family::Pcsc => Owner::Pcsc,

@@ -21,6 +21,7 @@ pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
             ended: run.ended,
             dropped: run.dropped,
             processor: run.processor,
+            summed_from: run.summed_from,
             ..Timeline::default()
         },
         thread: None,
@@ -48,15 +49,16 @@ impl TimelineReading {
             Event::Running { function, time, ran } => {
                 timeline.running.insert(function, RunningTime { time, ran });
             }
+            Event::Summed(calls) => timeline.summed.push(calls),
             Event::Text(text) => timeline.texts.push(text),
             Event::Thread { process, id } => {
                 timeline.threads.extend(thread.take().and_then(OpenThread::finish));
-                *thread = Some(OpenThread::new(process, id));
+                *thread = Some(OpenThread::new(process, id, timeline.listed_until()));
             }
             Event::ProcessEnded(end) => {
                 timeline.ends.push(end);
                 if let Some(thread) = thread {
-                    thread.seen(end.at);
+                    thread.alive(end.at);
                 }
             }
             of_thread => {
@@ -92,14 +94,15 @@ fn root(timeline: &Timeline) -> u32 {
     began.min_by_key(|process| process.started).map_or(0, |process| process.id)
 }
 
-/// The command's first thread lived as long as the run. What began before it is a daemon's, and
+/// The command's first thread lived as long as the run, or for as long as its calls were listed. What began before it is a daemon's, and
 /// counts from there on.
 fn first_threads(timeline: &mut Timeline) {
-    let Timeline { root, started, ended, .. } = *timeline;
+    let Timeline { root, started, .. } = *timeline;
+    let listed_until = timeline.listed_until();
     for thread in &mut timeline.threads {
         if thread.process == root && thread.id == root {
             thread.start = started;
-            thread.end = ended.max(thread.end);
+            thread.end = listed_until.max(thread.end);
         }
     }
 }
@@ -131,17 +134,19 @@ struct OpenThread {
     /// Calls that have not returned: indices into the thread's spans, and their stubs.
     open: Vec<(u32, StubId)>,
     last: Nanos,
+    /// What is noted later says nothing of how long its calls were listed.
+    listed_until: Nanos,
 }
 
 impl OpenThread {
-    fn new(process: u32, id: u32) -> Self {
+    fn new(process: u32, id: u32, listed_until: Nanos) -> Self {
         let thread = Thread { process, id, start: Nanos::NEVER, ..Thread::default() };
-        Self { thread, open: Vec::new(), last: Nanos::ZERO }
+        Self { thread, open: Vec::new(), last: Nanos::ZERO, listed_until }
     }
 
     fn take(&mut self, event: Event, exchanges: &mut Vec<Exchange>) {
         match event {
-            Event::Alive(at) => self.seen(at),
+            Event::Alive(at) => self.alive(at),
             Event::Executed(at) => self.executed(at),
             Event::CalledFrom(call) => self.thread.callers.push(call),
             Event::CallBegun(begun) => self.begun(begun, exchanges),
@@ -159,6 +164,7 @@ impl OpenThread {
             | Event::Function(_)
             | Event::WatchCost { .. }
             | Event::Running { .. }
+            | Event::Summed(_)
             | Event::Text(_)
             | Event::Thread { .. } => {}
         }
@@ -169,9 +175,14 @@ impl OpenThread {
         self.last = self.last.max(at);
     }
 
+    /// It was there, without a call.
+    fn alive(&mut self, at: Nanos) {
+        self.seen(at.min(self.listed_until));
+    }
+
     /// exec(3): what was open is gone.
     fn executed(&mut self, at: Nanos) {
-        self.seen(at);
+        self.alive(at);
         for (open, _) in self.open.drain(..) {
             self.thread.spans[open as usize].end_at(at);
         }
@@ -273,21 +284,27 @@ impl OpenThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapstone_events::{FunctionId, ObservedRun};
+    use tapstone_events::{FunctionId, ObservedRun, Program};
 
     /// One thread's events, as a file of somebody else may have them.
-    struct Made(Vec<Event>);
+    #[derive(Default)]
+    struct Made {
+        events: Vec<Event>,
+        summed_from: Option<Nanos>,
+    }
 
     impl EventSource for Made {
         type Error = std::convert::Infallible;
 
         fn observed_run(&self) -> ObservedRun {
-            ObservedRun { started: Nanos(1), ended: Nanos(1_000), dropped: 0, processor: None }
+            let Self { summed_from, .. } = *self;
+            let ended = Nanos(1_000);
+            ObservedRun { started: Nanos(1), ended, summed_from, ..ObservedRun::default() }
         }
 
         fn read_events(&self, take: &mut dyn FnMut(Event)) -> Result<(), Self::Error> {
             take(Event::Thread { process: 7, id: 7 });
-            self.0.iter().cloned().for_each(take);
+            self.events.iter().cloned().for_each(take);
             Ok(())
         }
     }
@@ -318,9 +335,32 @@ mod tests {
         });
         let events =
             vec![begun(500, 1), begun(600, 2), ended, begun(700, 3), Event::Executed(Nanos(9))];
-        let Ok(timeline) = read_timeline(&Made(events));
+        let Ok(timeline) = read_timeline(&Made { events, ..Made::default() });
         let spans = &timeline.threads[0].spans;
         assert_eq!(spans.len(), 3);
         assert!(spans.iter().all(|span| span.start <= span.end), "{spans:?}");
+    }
+
+    #[test]
+    fn a_thread_ends_where_its_calls_were_no_longer_listed() {
+        let end_of = |summed_from, late: u64| {
+            let program = Program { id: 7, parent: 0, program: String::new(), started: Nanos(2) };
+            let ended = Event::CallEnded(CallEnded {
+                at: Nanos(late),
+                stub: StubId(1),
+                end: End::Returned,
+                result: 0,
+                outcome: CallOutcome::Made(0),
+            });
+            let events =
+                vec![Event::Program(program), begun(100, 1), ended, Event::Alive(Nanos(900))];
+            let Ok(timeline) = read_timeline(&Made { events, summed_from });
+            timeline.threads[0].end
+        };
+        assert_eq!(end_of(None, 150), Nanos(1_000), "the run's end");
+        assert_eq!(end_of(Some(Nanos(200)), 150), Nanos(200));
+        // A thread that had room for longer, and a file that nobody wrote in earnest.
+        assert_eq!(end_of(Some(Nanos(200)), 300), Nanos(300));
+        assert_eq!(end_of(Some(Nanos(5_000)), 150), Nanos(1_000));
     }
 }

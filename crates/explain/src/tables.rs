@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
+use tapstone_events::SummedCalls;
 use tapstone_measure::series::Series;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
@@ -11,7 +12,7 @@ use tapstone_record as record;
 
 use crate::codes;
 use crate::exchanges;
-use crate::findings::{self, FileCall, LOOKED_FOR, prediction};
+use crate::findings::{self, FileCall, LOOKED_FOR, prediction, words};
 use crate::operation::{OperationRule, Operations};
 use crate::owners::{self, Owners};
 use crate::process_time::process_times;
@@ -62,7 +63,15 @@ pub fn describe(
     let files = system_calls.files.map(|file| FileCall { ..file });
     let findings = findings::find(timeline, &operations, files);
     let objections = system_calls.stops.objections(&findings);
+    // What was summed has the same waste in it, or not.
+    let unlisted = (operations.is_whole && timeline.summed_from.is_some()).then(|| {
+        format!(
+            "found in {}: what removing it saves in all of it is not known",
+            words::one_command(timeline)
+        )
+    });
     let described = findings.iter().zip(objections).map(|(finding, objection)| {
+        let objection = objection.or_else(|| unlisted.clone());
         let predicts = !finding.removed.is_empty() && objection.is_none();
         let saving = || prediction::saving(timeline, &operations, &prediction::union([finding]));
         let mut described = finding.record(timeline, predicts.then(saving));
@@ -154,7 +163,7 @@ struct FunctionTally {
     operations: Vec<(Nanos, Nanos, bool)>,
 }
 
-/// All calls by module and function, and their cases.
+/// All calls by module and function, and the cases of those that were listed.
 #[must_use]
 pub fn calls(
     timeline: &Timeline,
@@ -173,6 +182,9 @@ pub fn calls(
             tally.total += leaf.time;
             tally.own += *own;
         }
+    }
+    for summed in &timeline.summed {
+        add_summed(timeline, summed, &mut tallies);
     }
     let mut tallies: Vec<_> = tallies.into_iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
@@ -207,6 +219,33 @@ fn count_span(
     }
 }
 
+/// Adds calls that are in no thread.
+fn add_summed(
+    timeline: &Timeline,
+    summed: &SummedCalls,
+    tallies: &mut BTreeMap<(String, &'static str), FunctionTally>,
+) {
+    let call = timeline.call(summed.function);
+    let is_libc = matches!(call.family, Family::Libc(_));
+    let module = if is_libc { of_libc(call) } else { call.module.clone() };
+    let tally = tallies.entry((module, call.function)).or_default();
+    tally.layer = if is_libc { "libc".to_owned() } else { owners::owner_of_call(call).name() };
+    // The file that they are from may be anybody's.
+    tally.count = tally.count.saturating_add(summed.count);
+    tally.total += summed.time;
+    tally.own += summed.own;
+    let name = |code: &Option<u64>| match code {
+        Some(code) => codes::name(call, *code),
+        None => codes::LEFT.to_owned(),
+    };
+    let known = summed.failed.iter().map(|(code, count)| (name(code), *count));
+    let others = ("other codes".to_owned(), summed.other_failures);
+    for (code, count) in known.chain([others]).filter(|(_, count)| *count > 0) {
+        let failed = tally.failed.entry(code).or_default();
+        *failed = failed.saturating_add(count);
+    }
+}
+
 /// A function of libc belongs to whoever calls it.
 fn of_libc(call: &CalledFunction) -> String {
     debug_assert!(matches!(call.family, Family::Libc(_)));
@@ -230,7 +269,7 @@ fn call((module, function): &(String, &'static str), tally: &FunctionTally) -> r
 }
 
 fn call_case(call: &record::Call, tally: &FunctionTally) -> record::CaseResult {
-    let failed: u64 = tally.failed.values().sum();
+    let failed = tally.failed.values().fold(0, |all: u64, count| all.saturating_add(*count));
     let status = if failed < tally.count {
         record::Status::OK
     } else {
@@ -339,5 +378,42 @@ mod tests {
             timeline.calls.iter().map(|call| call.caller.as_str()).collect();
         assert_eq!(callers.len(), 2);
         assert_eq!(times(&timeline)["C_Sign [module.so]"], (millis(5), millis(5)));
+    }
+
+    #[test]
+    fn calls_that_were_counted_are_added_to_those_that_were_listed() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").advance(millis(1)).exit();
+            })
+            .timeline();
+        let function = timeline.threads[0].spans[0].call;
+        let summed = |failed: &[(Option<u64>, u64)], other_failures| SummedCalls {
+            function,
+            count: 10,
+            time: millis(20),
+            own: millis(15),
+            failed: failed.to_vec(),
+            other_failures,
+        };
+        let most = SummedCalls { count: u64::MAX, ..summed(&[(None, u64::MAX)], 0) };
+        timeline.summed = vec![summed(&[(Some(0x30), 3), (None, 1)], 2), summed(&[], 0)];
+        let all = |timeline: &Timeline| {
+            let owners: Vec<Owners> =
+                timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
+            calls(timeline, &owners)
+        };
+        let (table, cases) = all(&timeline);
+        assert_eq!(table.len(), 1);
+        assert_eq!(
+            (table[0].count, table[0].total_ns, table[0].own_ns),
+            (21, millis(41), millis(31))
+        );
+        let failed = [("CKR_DEVICE_ERROR", 3), ("left by an exception", 1), ("other codes", 2)];
+        assert_eq!(table[0].failed, failed.map(|(code, count)| (code.to_owned(), count)).into());
+        assert_eq!(cases[0].completed, 1, "figures are of those that were listed");
+        // As a file says that nobody wrote in earnest.
+        timeline.summed.push(most);
+        assert_eq!(all(&timeline).0[0].count, u64::MAX);
     }
 }

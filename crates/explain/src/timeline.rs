@@ -11,7 +11,7 @@ use tapstone_measure::units::Nanos;
 pub use tapstone_events::{
     CalledFrom, CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId, WatchCost,
 };
-use tapstone_events::{ProcessEnd, UnseenProgram};
+use tapstone_events::{ProcessEnd, SummedCalls, UnseenProgram};
 
 /// All that was observed of one run, thread by thread.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,10 @@ pub struct Timeline {
     /// The id of the command's own process: what it forks off, and a daemon that is traced with it,
     /// have others.
     pub root: u32,
+    /// Calls that were counted after `summed_from`, and are in no thread.
+    pub summed: Vec<SummedCalls>,
+    /// When calls were no longer all listed.
+    pub summed_from: Option<Nanos>,
     /// Events that found no space: what is here is a lower bound then.
     pub dropped: u64,
     /// The processor time of the command and of the processes that it waited for, where that is
@@ -172,6 +176,12 @@ pub struct Exchange {
 }
 
 impl Timeline {
+    /// Up to when calls are in their threads: the end of the run, unless they were summed earlier.
+    #[must_use]
+    pub fn listed_until(&self) -> Nanos {
+        self.summed_from.map_or(self.ended, |from| from.clamp(self.started, self.ended))
+    }
+
     /// A function as it was called.
     ///
     /// # Panics
@@ -213,6 +223,10 @@ impl Timeline {
         self.watch_costs
             .extend(other.watch_costs.into_iter().map(|(id, cost)| (renumbered(id), cost)));
         self.running.extend(other.running.into_iter().map(|(id, it)| (renumbered(id), it)));
+        let summed = other.summed.into_iter();
+        self.summed
+            .extend(summed.map(|it| SummedCalls { function: renumbered(it.function), ..it }));
+        self.summed_from = self.summed_from.into_iter().chain(other.summed_from).min();
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);

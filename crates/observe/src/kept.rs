@@ -41,9 +41,10 @@ pub fn read_kept(path: &Path) -> Result<Kept, EventsError> {
     let length = file.metadata()?.len();
     let missing = recording::used(&file)?.saturating_sub(length);
     let processor = Some(Nanos(fields.processor)).filter(|it| *it > Nanos::ZERO);
-    let run = ObservedRun { started, ended, dropped: fields.dropped, processor };
+    let run = ObservedRun { started, ended, dropped: fields.dropped, processor, summed_from: None };
     let recording = Recording::new(file, fields.scale, run)?;
-    Ok(Kept { recording, wall: ended - started, losses: fields.losses, missing })
+    let losses = recording.with_sums(fields.losses);
+    Ok(Kept { recording, wall: ended - started, losses, missing })
 }
 
 /// What the header says of the run.

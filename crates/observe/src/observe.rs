@@ -79,14 +79,16 @@ pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, Ob
         let kept = signed.and_then(|()| keep(&file, path));
         kept.err().map(|why| KeepError { path: path.clone(), why })
     });
-    let mut losses = probe.buffer().losses();
+    let losses = probe.buffer().losses();
     let run = ObservedRun {
         started: finished.started,
         ended,
         dropped: losses.dropped,
         processor: Some(processor),
+        summed_from: None,
     };
     let recording = Recording::new(file, scale, run)?;
+    let mut losses = recording.with_sums(losses);
     let is_blind = probe.buffer().processes() == daemons;
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();

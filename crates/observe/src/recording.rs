@@ -7,6 +7,7 @@ mod chunks;
 mod declarations;
 mod decoder;
 mod samples;
+mod totals;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 
 use tapstone_events::system_calls::StackFrame;
 use tapstone_events::{
-    Event, EventSource, FUNCTIONS, FunctionId, ObservedRun, Program, UnseenProgram,
+    Event, EventSource, FUNCTIONS, FunctionId, Losses, ObservedRun, Program, SummedCalls,
+    UnseenProgram,
 };
 use thiserror::Error;
 
@@ -25,6 +27,7 @@ use self::chunks::{RecordingChunk, used_chunks};
 use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, callers};
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
+use self::totals::{summed_calls, summed_from};
 use crate::clock::Scale;
 use crate::starts;
 
@@ -64,6 +67,8 @@ pub struct Recording {
     unseen: Vec<UnseenProgram>,
     /// Where calls came from.
     callers: HashMap<CallMoment, Arc<[StackFrame]>>,
+    /// Calls that are in no thread.
+    summed: Vec<SummedCalls>,
     /// By a function's number among all that are watched.
     samples: Vec<FunctionSamples>,
 }
@@ -84,7 +89,9 @@ impl Recording {
             stacks: Vec::new(),
         };
         let mut threads: BTreeMap<(u32, u32), Vec<RecordingChunk>> = BTreeMap::new();
-        for chunk in used_chunks(&file)? {
+        let (of_totals, of_events): (Vec<_>, Vec<_>) =
+            used_chunks(&file)?.into_iter().partition(|chunk| chunk.is_of_totals);
+        for chunk in of_events {
             for part in declarations.read(chunk)? {
                 threads.entry((part.process, part.thread)).or_default().push(part);
             }
@@ -94,7 +101,23 @@ impl Recording {
         let unseen = starts::unseen(starts, &programs);
         let samples = samples(&file, &scale)?;
         let callers = callers(&images, stacks);
-        Ok(Self { file, scale, run, images, functions, threads, unseen, callers, samples })
+        let run = ObservedRun { summed_from: summed_from(&file, &scale)?, ..run };
+        let mut summed = Vec::new();
+        for chunk in of_totals {
+            summed.extend(summed_calls(&file, &scale, &images, &chunk)?);
+        }
+        Ok(Self { file, scale, run, images, functions, threads, unseen, callers, summed, samples })
+    }
+
+    /// What the probe lost, and what it summed instead of listing it.
+    #[must_use]
+    pub fn with_sums(&self, losses: Losses) -> Losses {
+        Losses {
+            // The file may be anybody's.
+            summed: self.summed.iter().fold(0, |all, calls| calls.count.saturating_add(all)),
+            summed_after: self.run.summed_from.unwrap_or_default() - self.run.started,
+            ..losses
+        }
     }
 
     /// Programs that were started, and in which the probe did not begin.
@@ -125,6 +148,7 @@ impl EventSource for Recording {
                 take(Event::Running { function, time, ran });
             }
         }
+        self.summed.iter().cloned().map(Event::Summed).for_each(&mut *take);
         let mut decoder = Decoder { recording: self, texts: HashMap::new(), take };
         for ((process, id), chunks) in &self.threads {
             (decoder.take)(Event::Thread { process: *process, id: *id });

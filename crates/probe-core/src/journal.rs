@@ -8,8 +8,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::wire::{
-    CHUNK_BYTES, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header, Leaf,
-    MOST_BYTES,
+    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header,
+    Leaf, MOST_BYTES,
 };
 
 /// Bytes of an event, at most.
@@ -24,6 +24,8 @@ pub enum ChunkUse {
     First,
     /// Another, when one is full: it will need all of it.
     Next,
+    /// For sums of calls.
+    Totals,
 }
 
 /// Where chunks come from.
@@ -34,6 +36,10 @@ pub trait ChunkSource {
     /// A chunk of the file that nobody else has or will have; null when there is none. It is
     /// [`CHUNK_BYTES`] long, mapped for good, and may be written.
     fn take_chunk(&self, purpose: ChunkUse) -> *mut Chunk;
+
+    /// Whether a chunk may be taken to list calls in. The last ones are for sums of calls, and for
+    /// other events.
+    fn lists_calls(&self) -> bool;
 
     /// An event finds no room.
     fn count_dropped(&self);
@@ -46,6 +52,8 @@ pub struct Journal {
     thread: u32,
     chunk: *mut Chunk,
     used: usize,
+    /// Calls are summed and no longer listed.
+    is_summing: bool,
     /// The events of repeated calls since the last other event.
     sorts: [*mut Leaf; SORTS],
     next_sort: usize,
@@ -72,6 +80,7 @@ impl Journal {
             thread: 0,
             chunk: ptr::null_mut(),
             used: 0,
+            is_summing: false,
             sorts: [ptr::null_mut(); SORTS],
             next_sort: 0,
         }
@@ -80,6 +89,7 @@ impl Journal {
     /// A thread begins, with the chunk of one that has ended or without any.
     pub fn begin(&mut self, source: &impl ChunkSource, thread: u32, now: u64) {
         self.thread = thread;
+        self.is_summing = false;
         // SAFETY: a chunk that this process took, or the one that it was forked off from.
         if !self.chunk.is_null() && unsafe { (*self.chunk).process } != source.process() {
             self.chunk = ptr::null_mut();
@@ -90,13 +100,34 @@ impl Journal {
         }
     }
 
-    /// Takes a new chunk now, if the next event could need it: that takes time, which the call that
-    /// is about to begin is not to blame for.
+    /// Whether a call that is about to begin is to be written. Takes a new chunk now, if the next
+    /// event could need it: that takes time, which the call is not to blame for.
     #[inline(always)]
-    pub fn make_room(&mut self, source: &impl ChunkSource) {
+    pub fn lists_calls(&mut self, source: &impl ChunkSource) -> bool {
+        if self.is_summing {
+            return false;
+        }
         if self.chunk.is_null() || self.used + LARGEST > CHUNK_BYTES {
+            return self.list_in_another(source);
+        }
+        true
+    }
+
+    /// Whether calls are summed and no longer listed.
+    #[inline(always)]
+    pub fn is_summing(&self) -> bool {
+        self.is_summing
+    }
+
+    #[cold]
+    fn list_in_another(&mut self, source: &impl ChunkSource) -> bool {
+        self.is_summing = !source.lists_calls();
+        if self.is_summing {
+            self.close_counts();
+        } else {
             self.take_chunk(source);
         }
+        !self.is_summing
     }
 
     /// Writes an event: words, then bytes. Null when there is no room for it. Zeros at its end stand
@@ -290,7 +321,7 @@ impl Journal {
             process: source.process(),
             thread: self.thread,
             used: AtomicU32::new(CHUNK_HEAD_BYTES as u32),
-            reserved: 0,
+            content: CHUNK_EVENTS,
         };
         // SAFETY: nobody else's.
         unsafe { self.chunk.write(head) };

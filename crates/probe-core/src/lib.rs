@@ -8,7 +8,7 @@
 //!   that a process takes and gives back.
 //! - [`functions`], [`names`]: the functions that are watched, by number and by name.
 //! - [`frame`], [`capture`], [`reads`], [`apdu`], [`text`]: a call, and what is kept of it.
-//! - [`journal`]: where a thread writes its events.
+//! - [`journal`]: where a thread writes its events; [`totals`]: sums of calls that it lists no more.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
 //! - [`callers`]: where calls come from; [`cost`]: what watching itself costs.
@@ -40,4 +40,5 @@ pub mod names;
 pub mod reads;
 pub mod session_keeper;
 pub mod text;
+pub mod totals;
 pub mod wire;

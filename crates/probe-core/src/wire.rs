@@ -10,6 +10,9 @@
 //! [`Chunk::used`] behind each. Nobody reads while the program runs, and nothing is ever moved. A
 //! chunk that was taken in a program's last moment may be empty.
 //!
+//! Once [`Header::listing`] chunks are taken, threads list no more calls: each sums them in a chunk
+//! of its own ([`totals`](crate::totals)), for which there are the chunks behind.
+//!
 //! Both use this file: the probe, which has no library, and the tracer.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -20,7 +23,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -87,6 +90,10 @@ pub struct Header {
     pub costs: [StubCost; FUNCTIONS.len()],
     /// How much of its time the threads that called each had a processor.
     pub running: [StubRunning; FUNCTIONS.len()],
+    /// Once so many chunks are taken, calls are summed and no longer listed.
+    pub listing: u64,
+    /// When the first call was summed, on the probe's clock; 0: all are listed.
+    pub summed_from: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
@@ -170,9 +177,14 @@ pub struct Chunk {
     pub thread: u32,
     /// Bytes used, this head included. 0: taken, and nothing in it.
     pub used: AtomicU32,
-    /// Keeps events on multiples of eight.
-    pub reserved: u32,
+    /// What is in it: [`CHUNK_EVENTS`] or [`CHUNK_TOTALS`].
+    pub content: u32,
 }
+
+/// The chunk holds a thread's events, in order.
+pub const CHUNK_EVENTS: u32 = 0;
+/// The chunk holds sums of a thread's calls: [`CallTotals`](crate::totals::CallTotals).
+pub const CHUNK_TOTALS: u32 = 1;
 
 /// The beginning of an event: two words, of `words` in all.
 #[repr(C)]

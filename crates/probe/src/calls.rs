@@ -4,7 +4,10 @@
 //! that a crash shows which one was open. A call of libc is a *leaf*: one event, which is counted
 //! with its like when it was short. Reading a clock is shorter than writing about it, so leaves
 //! that cannot wait are written only when they are over.
+//!
+//! Once the file lists no more calls, they are summed when they are over.
 
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::apdu::fnv1a;
@@ -31,6 +34,8 @@ const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;
 const LEAF: u64 = 2;
 const QUICK: u64 = 3;
+/// A call of libc that is summed.
+const SUMMED_LEAF: u64 = 4;
 /// Or'ed: a fix answered.
 const REPLACED: u64 = 8;
 
@@ -68,7 +73,11 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
-    let stack = callers::note(thread, frame);
+    let stack = if thread.journal.is_summing() {
+        ptr::null_mut()
+    } else {
+        callers::note(thread, frame)
+    };
     let timed_from = thread.cost_sampling.is_due().then(now);
     thread.forget_abandoned(here);
     let answer = match libc_kind(function) {
@@ -100,6 +109,7 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
         match frame.state & !REPLACED {
             SPAN => leave_span(thread, frame, end),
             LEAF => leave_leaf(thread, frame, end),
+            SUMMED_LEAF => leave_summed_leaf(thread, frame, end),
             _ => leave_quick(thread, frame, end),
         }
         if thread.cost_sampling.is_due()
@@ -130,7 +140,7 @@ fn running_of(frame: &Frame) -> Option<&'static StubRunning> {
 }
 
 fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAnswer {
-    thread.journal.make_room(&SharedFile);
+    let is_listed = thread.journal.lists_calls(&SharedFile);
     if thread.depth >= DEPTH {
         thread::dropped(&state().header().crowded);
         return FixAnswer::Call;
@@ -138,15 +148,20 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     frame.id = slot.id(thread);
     let function = frame.function;
     // SAFETY: the arguments are that function's.
-    let Beginning { words, bytes, flags } =
-        unsafe { capture::capture_beginning(function, frame, capture_rules()) };
+    let capture = || unsafe { capture::capture_beginning(function, frame, capture_rules()) };
+    let beginning = is_listed.then(capture);
     let looks = running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
     thread.look_at(frame.place(), looks.then(sys::thread_nanos));
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();
-    let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
-    thread.journal.write_event(&SharedFile, head, words, bytes);
+    match beginning {
+        Some(Beginning { words, bytes, flags }) => {
+            let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
+            thread.journal.write_event(&SharedFile, head, words, bytes);
+        }
+        None => thread.sum_from(frame.start),
+    }
     // SAFETY: as above.
     unsafe { fixes::before_span(thread, frame, function) }
 }
@@ -161,9 +176,10 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     if changed {
         end = now();
     }
-    // SAFETY: as above.
-    let word = unsafe { capture::capture_end(function, frame, capture_rules()) };
-    if thread.pop(frame.place()) {
+    let failure = (frame.result != 0).then_some(frame.result);
+    if thread.pop(frame.place(), end, failure) {
+        // SAFETY: as above.
+        let word = unsafe { capture::capture_end(function, frame, capture_rules()) };
         let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));
         thread.journal.write_event(&SharedFile, head, [frame.result, word], &[]);
     }
@@ -183,7 +199,10 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kin
     frame.note = a;
     // SAFETY: as above.
     let answer = unsafe { fixes::before_leaf(thread, frame, function, kind) };
-    if timing == LeafTiming::AtBeginning {
+    if timing == LeafTiming::AtBeginning && !thread.journal.lists_calls(&SharedFile) {
+        frame.state = SUMMED_LEAF;
+        frame.start = now();
+    } else if timing == LeafTiming::AtBeginning {
         // SAFETY: as above.
         let bytes = unsafe { capture::leaf_bytes(function, kind, frame) };
         // Calls with the same text are alike.
@@ -215,12 +234,30 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     if matches!(kind, Kind::Clock) {
         leaf.a = 0;
     }
+    if !thread.journal.lists_calls(&SharedFile) {
+        return thread.sum_leaf(frame.id, leaf.sum, false);
+    }
     match ticks().ending_of_quick(kind, leaf.sum) {
         LeafEnding::Counted => thread.journal.count_leaf(&SharedFile, &leaf),
         LeafEnding::Listed | LeafEnding::TakenBack => {
             thread.journal.write_leaf(&SharedFile, &leaf, &[]);
         }
     }
+}
+
+fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
+    let function = frame.function;
+    let Some(kind) = libc_kind(function) else { return };
+    // SAFETY: the arguments are that function's, and it has returned.
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
+    service::note_descriptor(kind, frame, frame.note);
+    let time = end.saturating_sub(frame.start);
+    if ticks().ending_of_wait(kind, time) == LeafEnding::TakenBack {
+        return;
+    }
+    let waits_for = flags(frame, kind, frame.note, time) & (FLAG_SERVICE | FLAG_TERMINAL);
+    let waited = matches!(kind, Kind::Lock | Kind::Children) || waits_for != 0;
+    thread.sum_leaf(frame.id, time, waited);
 }
 
 fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {

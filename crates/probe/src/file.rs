@@ -34,6 +34,17 @@ impl ChunkSource for SharedFile {
         chunk
     }
 
+    fn lists_calls(&self) -> bool {
+        let header = state().header();
+        let goes_on = header.taken.load(Ordering::Relaxed) < header.listing;
+        if !goes_on {
+            let relaxed = Ordering::Relaxed;
+            // The first thread that no longer lists says when that was.
+            let _ = header.summed_from.compare_exchange(0, process::now(), relaxed, relaxed);
+        }
+        goes_on
+    }
+
     #[cold]
     fn count_dropped(&self) {
         let state = state();

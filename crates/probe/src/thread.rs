@@ -14,7 +14,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_f
 use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
-use tapstone_probe_core::journal::Journal;
+use tapstone_probe_core::journal::{ChunkSource, ChunkUse, Journal};
+use tapstone_probe_core::totals::{LEFT, SummedCall, ThreadTotals};
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
 use crate::file::SharedFile;
@@ -40,6 +41,10 @@ pub(crate) struct Open {
     frame: usize,
     id: u32,
     pub(crate) function: u32,
+    /// When it began, of a call that is summed; 0: it is listed.
+    summed_from: u64,
+    /// Of its time, what calls inside it took, where they are summed.
+    inside: u64,
     /// What is known of a loop in which the thread may spin.
     pub(crate) busy_wait: BusyWait,
 }
@@ -80,6 +85,7 @@ pub(crate) struct Thread {
     /// ... and the time was this, in nanoseconds.
     ran: u64,
     pub(crate) journal: Journal,
+    totals: ThreadTotals,
     pub(crate) random: u64,
     waiting: usize,
     waits: [Wait; WAITS],
@@ -279,10 +285,57 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
-        *open = Open { frame, id, function, busy_wait: BusyWait::default() };
+        let busy_wait = BusyWait::default();
+        *open = Open { frame, id, function, summed_from: 0, inside: 0, busy_wait };
         self.depth += 1;
         self.has_called = true;
         true
+    }
+
+    /// The call in which the thread is now is summed: it began at this time.
+    #[inline(always)]
+    pub(crate) fn sum_from(&mut self, start: u64) {
+        if let Some(open) = self.innermost() {
+            open.summed_from = start;
+        }
+    }
+
+    /// Adds a call that is over and was not listed. Of its `time`, so much was spent `inside` other
+    /// calls.
+    fn sum(&mut self, slot: u32, time: u64, inside: u64, failure: Option<u64>) {
+        let is_inside_itself =
+            self.open.get(..self.depth).is_some_and(|open| open.iter().any(|it| it.id == slot));
+        let own = time.saturating_sub(inside);
+        let time = if is_inside_itself { 0 } else { time };
+        let process = SharedFile.process();
+        if !self.totals.has_chunk(process) {
+            let chunk = SharedFile.take_chunk(ChunkUse::Totals);
+            // SAFETY: a chunk of the file that nobody else has, or null.
+            unsafe { self.totals.begin(chunk, process, own_id()) };
+        }
+        if !self.totals.add(&SummedCall { slot, time, own, failure }) {
+            SharedFile.count_dropped();
+        }
+    }
+
+    /// A call of libc that was not listed is over. `waited`: its time is its own, and not that of
+    /// the call around it.
+    pub(crate) fn sum_leaf(&mut self, slot: u32, time: u64, waited: bool) {
+        let around = self.innermost();
+        let is_own = waited || around.is_none();
+        if let Some(around) = around.filter(|_| is_own) {
+            around.inside += time;
+        }
+        self.sum(slot, time, if is_own { 0 } else { time }, None);
+    }
+
+    /// The innermost call, which was summed, is over: it took until `end`.
+    fn sum_span(&mut self, open: &Open, end: u64, failure: Option<u64>) {
+        let time = end.saturating_sub(open.summed_from);
+        if let Some(around) = self.innermost() {
+            around.inside += time;
+        }
+        self.sum(open.id, time, open.inside, failure);
     }
 
     /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
@@ -302,16 +355,20 @@ impl Thread {
         (self.looked_at == frame).then_some(self.ran)
     }
 
-    /// Whether this is the frame of a call that is open; those inside it are abandoned.
+    /// The call of this frame is over: whether it was listed, if it was open. Those inside it are
+    /// abandoned.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, frame: usize) -> bool {
+    pub(crate) fn pop(&mut self, frame: usize, end: u64, failure: Option<u64>) -> bool {
         if self.waiting > 0 {
             self.forget_waits(|wait| is_over(wait, frame));
         }
         while let Some(open) = self.innermost().copied() {
             if open.frame == frame {
                 self.depth -= 1;
-                return true;
+                if open.summed_from != 0 {
+                    self.sum_span(&open, end, failure);
+                }
+                return open.summed_from == 0;
             }
             if !is_over(open.frame, frame) {
                 return false;
@@ -367,6 +424,9 @@ impl Thread {
     #[cold]
     fn abandon(&mut self, open: Open) {
         self.depth -= 1;
+        if open.summed_from != 0 {
+            return self.sum_span(&open, now(), Some(LEFT));
+        }
         let head = Head::new(now(), EVENT_EXIT, open.id).with_flags(FLAG_ABANDONED);
         self.journal.write_event(&SharedFile, head, [0, 0], &[]);
     }

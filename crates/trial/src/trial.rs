@@ -62,12 +62,8 @@ impl Resident {
     /// What it did during a run.
     fn meanwhile(&self, timeline: &mut Timeline) -> Result<(), ObserveError> {
         let Timeline { started, ended, .. } = *timeline;
-        let recording = self.probe.buffer().record(ObservedRun {
-            started,
-            ended,
-            dropped: 0,
-            processor: None,
-        })?;
+        let recording =
+            self.probe.buffer().record(ObservedRun { started, ended, ..ObservedRun::default() })?;
         timeline.take_in(read_timeline(&recording)?);
         Ok(())
     }

@@ -10,17 +10,19 @@ use std::path::PathBuf;
 use rustix::fs::{MemfdFlags, memfd_create};
 use tapstone_events::EventSource;
 use tapstone_explain::operation::Operations;
-use tapstone_explain::{findings, folded, owners, perfetto, reading};
+use tapstone_explain::{findings, folded, owners, perfetto, reading, tables};
 use tapstone_observe::kept::read_kept;
 use tapstone_probe_core::wire::{
-    CHUNK_BYTES, CHUNK_HEAD_BYTES, CLOCK_NANOS, HEADER_BYTES, Header, MAGIC, Run, VERSION,
+    CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TOTALS, CLOCK_NANOS, HEADER_BYTES, Header, MAGIC, Run,
+    VERSION,
 };
 
 use crate::FuzzTarget;
 use crate::structure::{Structure, messages};
 
 /// A file is 64 KiB and more, nearly all of it zero: the first message is what its header says
-/// (`write_header`), each other one is a chunk: process, thread, events.
+/// (`write_header`), each other one is a chunk: process, thread, and events, or sums of calls where
+/// the thread's highest bit is set.
 pub const TARGET: FuzzTarget = FuzzTarget {
     name: "events",
     reads: "kept events",
@@ -49,8 +51,10 @@ pub(super) fn read_through<S: EventSource<Error: Debug>>(source: &S) {
             thread.spans.iter().all(|call| call.start <= call.end),
             "a call ends before it begins"
         );
-        let _ = owners::of_thread(&timeline, thread);
     }
+    let all: Vec<_> =
+        timeline.threads.iter().map(|thread| owners::of_thread(&timeline, thread)).collect();
+    let _ = tables::calls(&timeline, &all);
     let operations = Operations::whole(&timeline);
     let found = findings::find(&timeline, &operations, []);
     for finding in &found {
@@ -75,9 +79,9 @@ fn kept_file(input: &[u8]) -> File {
     file
 }
 
-/// Eight words, of which those that are missing are those of a run of a second: how many chunks
+/// Nine words, of which those that are missing are those of a run of a second: how many chunks
 /// more or fewer there are than the header says, events that were dropped, the clock, both clocks
-/// at the start and at the end, and when the command had ended.
+/// at the start and at the end, when the command had ended, and since when calls were summed.
 fn write_header(file: &File, header: &[u8], chunks: u64) {
     const SECOND: u64 = 1_000_000_000;
     let mut words = header.chunks(8).map(|bytes| {
@@ -100,6 +104,7 @@ fn write_header(file: &File, header: &[u8], chunks: u64) {
     put(run + offset_of!(Run, last) + 8, word(SECOND));
     put(run + offset_of!(Run, started), 1);
     put(run + offset_of!(Run, ended), word(SECOND));
+    put(offset_of!(Header, summed_from), word(0));
 }
 
 fn write_chunk(file: &File, number: usize, chunk: &[u8]) {
@@ -107,6 +112,9 @@ fn write_chunk(file: &File, number: usize, chunk: &[u8]) {
     let events = &events[..events.len().min(CHUNK_BYTES - CHUNK_HEAD_BYTES)];
     let mut bytes = [0; CHUNK_HEAD_BYTES];
     bytes[..process_and_thread.len()].copy_from_slice(process_and_thread);
+    if bytes[7] & 0x80 != 0 {
+        bytes[12..].copy_from_slice(&CHUNK_TOTALS.to_ne_bytes());
+    }
     bytes[8..12].copy_from_slice(&((CHUNK_HEAD_BYTES + events.len()) as u32).to_ne_bytes());
     let start = (HEADER_BYTES + number * CHUNK_BYTES) as u64;
     file.write_all_at(&bytes, start).expect("memory");

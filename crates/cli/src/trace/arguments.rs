@@ -55,9 +55,10 @@ pub(crate) struct Arguments {
     /// `tapstone token --workload`: calls, lengths and pauses, without data, labels, ids or keys
     #[arg(long, value_name = "FILE")]
     pub(crate) workload: Option<PathBuf>,
-    /// The largest size of the events
-    #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
-    pub(crate) events_size: usize,
+    /// The largest size of the events, after which calls are counted and no longer listed
+    /// [default: 64M; 2G with --events, --operation, --workload, --perfetto or --folded]
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    events_size: Option<usize>,
     #[command(flatten)]
     pub(crate) record: RecordArguments,
     #[command(flatten)]
@@ -115,6 +116,20 @@ impl AttachArguments {
 }
 
 impl Arguments {
+    /// How large the events may become, in bytes. Where each call matters, there is room for some
+    /// 25 million; else a trace of any length needs less than 300 MB with the analysis.
+    pub(crate) fn events_size(&self) -> u64 {
+        const EACH_CALL: u64 = 2 << 30;
+        const FIRST_CALLS: u64 = 64 << 20;
+        let needs_each = [&self.events, &self.workload, &self.perfetto, &self.folded]
+            .into_iter()
+            .any(Option::is_some)
+            || self.operation != OperationRule::Whole
+            || self.attached.is_asked();
+        let default = if needs_each { EACH_CALL } else { FIRST_CALLS };
+        self.events_size.map_or(default, |size| size as u64)
+    }
+
     /// System calls to observe. An operation that is one needs it.
     pub(crate) fn system_calls(&self) -> Option<SystemCallSet> {
         match (&self.syscalls, &self.operation) {

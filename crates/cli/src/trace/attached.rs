@@ -46,7 +46,7 @@ pub(super) fn watch(arguments: &Arguments) -> anyhow::Result<Exit> {
         users_of: attached.users_of.clone(),
         with_events: !attached.counts,
         with_load: arguments.workload.is_some(),
-        most_events: arguments.events_size as u64,
+        most_events: arguments.events_size(),
         with_returns: attached.returns,
         as_pairs: false,
     })?;

@@ -58,7 +58,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
         on: true,
         data: arguments.data,
         callers: !arguments.no_callers,
-        size: EventBytes(arguments.events_size as u64),
+        size: EventBytes(arguments.events_size()),
     };
     let plan = ObservationPlan {
         system_calls: arguments.system_calls(),

@@ -15,7 +15,7 @@ const SOFTHSM: &str = "libsofthsm2.so";
 const PROXY: &str = "/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so";
 
 /// The client on a token of its own. `None`, which has been said then: something is missing.
-fn client(options: &str) -> Option<(Program, Hsm)> {
+pub(crate) fn client(options: &str) -> Option<(Program, Hsm)> {
     let client = fixtures::built("client")?;
     let hsm = Hsm::new()?;
     let program = Program::new(client).arg(hsm.module()).args(options);

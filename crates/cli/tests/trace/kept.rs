@@ -14,7 +14,7 @@ use crate::trouble;
 const MODULE: &str = "stand-in.so";
 
 /// `tapstone trace --read FILE`, with a record beside it.
-fn read(file: &Path) -> (Output, Option<Record>) {
+pub(crate) fn read(file: &Path) -> (Output, Option<Record>) {
     let record = file.with_extension("json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
     private_environment(&mut command);

@@ -31,7 +31,7 @@ mod tests;
 mod token_calls;
 mod unit;
 mod watching;
-mod words;
+pub(crate) mod words;
 
 use std::cmp::Reverse;
 

@@ -68,7 +68,8 @@ impl<'a> Scene<'a> {
     pub(super) fn new(timeline: &'a Timeline, operations: &'a Operations) -> Self {
         if operations.is_whole {
             let times = timeline.threads.iter().map(life).collect();
-            let walls = vec![timeline.wall(); timeline.threads.len()];
+            let listed = timeline.listed_until() - timeline.started;
+            let walls = vec![listed; timeline.threads.len()];
             return Self { timeline, operations, times, walls };
         }
         let mut own: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();

@@ -236,7 +236,7 @@ fn report(
         words::times(count),
         words::function_of(place.function, place.module),
         if scene.operations.is_whole {
-            "one command".to_owned()
+            words::one_command(scene.timeline)
         } else {
             words::counted(operations, "operation")
         },

@@ -5,12 +5,23 @@ use std::collections::BTreeSet;
 use tapstone_measure::units::Nanos;
 use tapstone_text::{Foreign, thousands};
 
+use crate::timeline::Timeline;
+
 /// `once`, `twice`, `14 times`.
 pub(super) fn times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         _ => format!("{} times", thousands(count)),
+    }
+}
+
+/// The command, or what of it was listed call by call.
+pub(crate) fn one_command(timeline: &Timeline) -> String {
+    let listed = timeline.listed_until() - timeline.started;
+    match timeline.summed_from {
+        Some(_) => format!("the first {listed} of one command"),
+        None => "one command".to_owned(),
     }
 }
 

@@ -37,6 +37,9 @@ use tapstone_events::{Losses, ObservedRun};
 const AHEAD: u64 = 256;
 /// Chunks that are given space at a time: programs may go on with those that have it.
 const STEP: u64 = 64;
+/// One chunk of so many is kept for sums of calls and for what else happens once calls are no
+/// longer listed.
+const TOTALS_PART: u64 = 8;
 /// How often the file is looked after. A program that writes at the probe's full speed fills 16 MiB
 /// in 10 ms on one thread; on a small machine each look takes time from it.
 pub(super) const PERIOD: Duration = Duration::from_millis(4);
@@ -96,6 +99,7 @@ impl Buffer {
                 None => (CLOCK_NANOS, 1_000),
             };
             header.most = most;
+            header.listing = (most - most.div_ceil(TOTALS_PART)).max(1);
             header.ready = AtomicU64::new(first);
             header.options = if options.data { CAPTURE_DATA } else { 0 }
                 | if options.callers { CAPTURE_CALLERS } else { 0 };
@@ -177,6 +181,7 @@ impl Buffer {
             outdated: count(&header.outdated),
             full: count(&header.ready) >= header.most,
             disk: self.full.get().map(|errno| io::Error::from_raw_os_error(*errno)),
+            ..Losses::default()
         }
     }
 

@@ -18,6 +18,8 @@ struct File {
     process: Cell<u32>,
     taken: Cell<usize>,
     next: Cell<usize>,
+    /// Chunks in which calls may be listed.
+    listing: Cell<usize>,
     dropped: Cell<usize>,
 }
 
@@ -30,6 +32,7 @@ impl File {
             process: Cell::new(100),
             taken: Cell::new(0),
             next: Cell::new(0),
+            listing: Cell::new(count),
             dropped: Cell::new(0),
         }
     }
@@ -86,6 +89,10 @@ impl ChunkSource for File {
         let number = self.taken.get();
         self.taken.set(number + 1);
         self.chunks.get(number).map_or(ptr::null_mut(), |chunk| chunk.cast())
+    }
+
+    fn lists_calls(&self) -> bool {
+        self.taken.get() < self.listing.get()
     }
 
     fn count_dropped(&self) {
@@ -191,22 +198,44 @@ fn a_full_chunk_is_followed_by_another() {
 fn room_is_made_before_it_is_needed() {
     let file = File::with_chunks(2);
     let mut journal = Journal::new();
-    journal.make_room(&file);
+    assert!(journal.lists_calls(&file));
     assert_eq!(file.taken.get(), 1, "the first");
     let mut left = CHUNK_BYTES - CHUNK_HEAD_BYTES;
     while left >= LARGEST + 70 * 8 {
         fill(&mut journal, &file, 70);
         left -= 70 * 8;
-        journal.make_room(&file);
+        journal.lists_calls(&file);
     }
     assert_eq!(file.taken.get(), 1);
     // As much as the largest event needs is enough, and less is not.
     fill(&mut journal, &file, (left - LARGEST) / 8);
-    journal.make_room(&file);
+    journal.lists_calls(&file);
     assert_eq!(file.taken.get(), 1);
     journal.write_event(&file, Head::new(5, EVENT_EXIT, 9), [0_u64; 0], &[]);
-    journal.make_room(&file);
+    journal.lists_calls(&file);
     assert_eq!(file.taken.get(), 2);
+}
+
+#[test]
+fn the_last_chunks_are_not_for_calls() {
+    let file = File::with_chunks(3);
+    file.listing.set(1);
+    let mut journal = Journal::new();
+    assert!(journal.lists_calls(&file));
+    while journal.lists_calls(&file) {
+        fill(&mut journal, &file, 70);
+    }
+    assert_eq!(file.taken.get(), 1, "no chunk is taken for a call that is only summed");
+    // What else happens is written all the same, as is the end of a call that was listed.
+    while file.taken.get() < 2 {
+        journal.write_event(&file, Head::new(5, EVENT_EXIT, 9), [1], &[]);
+    }
+    assert!(!journal.lists_calls(&file), "a thread that sums goes on summing");
+    assert_eq!(file.dropped.get(), 0);
+    // Whoever has its place next looks for itself.
+    file.listing.set(3);
+    journal.begin(&file, 8, 1);
+    assert!(journal.lists_calls(&file));
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! Programs that make more calls than the file of events has room for: those beyond are counted.
+
+use std::collections::BTreeMap;
+
+use tapstone_measure::units::Nanos;
+use tapstone_record::Record;
+
+use crate::clients::client;
+use crate::kept::read;
+use crate::program::{Program, call, counts};
+use crate::trouble;
+
+const MODULE: &str = "stand-in.so";
+
+/// A file of four chunks: three for events, one for sums.
+#[test]
+fn calls_that_find_no_space_in_the_file_are_all_counted() {
+    let Some(program) = trouble("digest", 20_000) else { return };
+    let bare = program.bare();
+    let left = program.traced_with("--events-size 256k").exits(0);
+    assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));
+    let record = left.record();
+    assert_eq!((counts(&record, MODULE)["C_Digest"], record.dropped), (20_000, Some(0)));
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    let summed: u64 = warning.split(' ').next().unwrap().parse().unwrap();
+    assert!((1_000..20_000).contains(&summed), "{warning}");
+    assert!(warning.contains("are only counted") && warning.contains("--events-size"), "{warning}");
+    // Nobody looked for waste in them, and what followed those that were listed is nobody's time.
+    assert_eq!(&record.search.as_ref().unwrap().unseen, &record.warnings);
+    let listed: Nanos = record.layers.iter().map(|layer| layer.time_ns).sum();
+    assert!(listed < record.command_time.unwrap().wall_ns, "{listed}");
+    let digests = call(&record, MODULE, "C_Digest");
+    assert!(digests.total_ns > Nanos::ZERO && digests.own_ns <= digests.total_ns);
+    let cases = record.results.iter().filter(|case| case.operation.starts_with("C_Digest"));
+    assert_eq!(cases.map(|case| case.completed).sum::<u64>(), digests.count - summed);
+}
+
+/// Counts and failures of each function.
+fn calls(record: &Record) -> BTreeMap<String, (u64, BTreeMap<String, u64>)> {
+    let calls = record.calls.iter().filter(|call| !call.module.starts_with("libc"));
+    calls.map(|it| (it.function.clone(), (it.count, it.failed.clone()))).collect()
+}
+
+#[track_caller]
+fn counted_as_listed(program: &Program, size: &str) {
+    let listed = program.traced().exits(0).whole();
+    let summed = program.traced_with(&format!("--events-size {size}")).exits(0).record();
+    assert!(summed.warnings.iter().any(|it| it.contains("only counted")), "{:?}", summed.warnings);
+    assert_eq!((calls(&summed), summed.dropped), (calls(&listed), Some(0)));
+}
+
+#[test]
+fn calls_that_are_left_or_fail_are_counted_as_they_are_listed() {
+    for what in ["jump", "errno"] {
+        let Some(program) = trouble(what, 5_000) else { return };
+        counted_as_listed(&program, "256k");
+    }
+}
+
+#[test]
+fn calls_of_threads_and_children_are_counted_as_they_are_listed() {
+    for (options, size) in [("--digest 20000 --threads 4", "4M"), ("--digest 20000 --fork", "512k")]
+    {
+        let Some((program, _hsm)) = client(options) else { return };
+        counted_as_listed(&program, size);
+    }
+}
+
+/// The times of calls inside calls are not counted twice.
+#[test]
+fn own_times_of_counted_calls_add_up_to_no_more_than_the_run() {
+    let Some((program, _hsm)) = client("--digest 20000 --sessions-per-op") else { return };
+    let record = program.traced_with("--events-size 256k").exits(0).record();
+    let own: Nanos = record.calls.iter().map(|call| call.own_ns).sum();
+    let wall = record.command_time.unwrap().wall_ns;
+    assert!(own > Nanos::ZERO && own <= wall, "{own} of {wall}");
+}
+
+/// A waste is found in what was listed, and predicts nothing of the rest.
+#[test]
+fn waste_beside_calls_that_were_counted_has_no_prediction() {
+    let Some((program, _hsm)) = client("--digest 20000 --sessions-per-op") else { return };
+    let record = program.traced_with("--events-size 2M").exits(0).record();
+    let [finding, ..] = &record.findings[..] else { panic!("{:?}", record.findings) };
+    assert!(finding.saving.is_none(), "{finding:?}");
+    assert!(finding.evidence[0].contains("in the first"), "{finding:?}");
+    assert!(finding.evidence.iter().any(|it| it.contains("is not known")), "{finding:?}");
+}
+
+/// What was counted is kept too.
+#[test]
+fn sums_are_read_again() {
+    let Some(program) = trouble("digest", 20_000) else { return };
+    let left = program.traced_with("--events-size 256k --events events").exits(0);
+    let record = left.record();
+    let again = read(&left.file("events")).1.unwrap();
+    assert_eq!((&again.calls, &again.warnings), (&record.calls, &record.warnings));
+}

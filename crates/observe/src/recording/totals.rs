@@ -1,0 +1,57 @@
+//! Calls that threads summed when the file listed no more.
+
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+
+use tapstone_events::SummedCalls;
+use tapstone_measure::units::Nanos;
+use tapstone_probe_core::totals::{CallTotals, FAILURES, Failures, LEFT};
+
+use super::chunks::{RecordingChunk, WORD};
+use super::declarations::ProgramImages;
+use crate::clock::Scale;
+use crate::wire;
+
+/// When the first call was summed; `None` where all are listed, and where the file's header is cut
+/// short.
+pub(super) fn summed_from(file: &File, scale: &Scale) -> io::Result<Option<Nanos>> {
+    let mut word = [0; WORD];
+    match file.read_exact_at(&mut word, offset_of!(wire::Header, summed_from) as u64) {
+        Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let from = u64::from_ne_bytes(word);
+    Ok((from != 0).then(|| scale.moment(from)))
+}
+
+/// The sums of a chunk, of those functions that its program has declared.
+pub(super) fn summed_calls(
+    file: &File,
+    scale: &Scale,
+    images: &ProgramImages,
+    chunk: &RecordingChunk,
+) -> io::Result<Vec<SummedCalls>> {
+    let content = chunk.content(file)?;
+    let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
+    let all = content.chunks_exact(size_of::<CallTotals>()).filter_map(|totals| {
+        let word =
+            |at: usize| u64::from_ne_bytes(totals[at..at + WORD].try_into().expect("eight bytes"));
+        let slot = word(offset_of!(CallTotals, slot_and_one)).checked_sub(1)?;
+        let failed = (0..FAILURES).map(|number| {
+            let at = offset_of!(CallTotals, failures) + number * size_of::<Failures>();
+            let code = word(at + offset_of!(Failures, code));
+            ((code != LEFT).then_some(code), word(at + offset_of!(Failures, count)))
+        });
+        Some(SummedCalls {
+            function: images.function(image, u32::try_from(slot).ok()?)?,
+            count: word(offset_of!(CallTotals, count)),
+            time: scale.duration(word(offset_of!(CallTotals, time))),
+            own: scale.duration(word(offset_of!(CallTotals, own))),
+            failed: failed.filter(|(_, count)| *count > 0).collect(),
+            other_failures: word(offset_of!(CallTotals, other_failures)),
+        })
+    });
+    Ok(all.collect())
+}

@@ -1,0 +1,266 @@
+//! Sums of calls: what a thread keeps of them once the file lists no more.
+//!
+//! A program that makes a hundred million calls would fill any file. So only its first calls are
+//! listed; of the others each thread keeps, in one chunk, how many there were of each function, how
+//! long they took and how they failed.
+
+use core::mem::size_of;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TOTALS, Chunk};
+
+/// Codes of failure that are told apart for a function of a thread.
+pub const FAILURES: usize = 4;
+/// The code of a call that an exception or longjmp(3) went past; no function returns it.
+pub const LEFT: u64 = u64::MAX;
+/// Functions that a chunk has room for.
+pub const MOST_TOTALS: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / size_of::<CallTotals>();
+
+/// The calls of one function that a thread has summed. All zeros: of none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTotals {
+    /// The number by which events call the stub, and one: 0 is no function.
+    pub slot_and_one: u64,
+    /// Calls that ended.
+    pub count: u64,
+    /// Their time, on the probe's clock, without that of calls of the same function inside.
+    pub time: u64,
+    /// Of it, what no watched call inside them took.
+    pub own: u64,
+    /// How often each of the first few codes was returned that is a failure.
+    pub failures: [Failures; FAILURES],
+    /// Failures with other codes.
+    pub other_failures: u64,
+}
+
+/// Calls that failed with one code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// What the function returned, or [`LEFT`].
+    pub code: u64,
+    /// How often; 0: the code means nothing.
+    pub count: u64,
+}
+
+/// A call that is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SummedCall {
+    /// The number by which events call the stub.
+    pub slot: u32,
+    /// Its time, on the probe's clock; 0 for one inside a call of the same function, whose time it
+    /// is already.
+    pub time: u64,
+    /// Of it, what no watched call inside took.
+    pub own: u64,
+    /// What it returned if that is a failure, or [`LEFT`].
+    pub failure: Option<u64>,
+}
+
+impl CallTotals {
+    fn add(&mut self, call: &SummedCall) {
+        self.count += 1;
+        self.time += call.time;
+        self.own += call.own;
+        let Some(code) = call.failure else { return };
+        let known = self.failures.iter_mut().find(|known| known.count == 0 || known.code == code);
+        match known {
+            Some(known) => {
+                known.code = code;
+                known.count += 1;
+            }
+            None => self.other_failures += 1,
+        }
+    }
+}
+
+/// The chunk of sums of a thread. Zeroed memory is one that has none yet.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ThreadTotals {
+    chunk: *mut Chunk,
+}
+
+impl ThreadTotals {
+    /// Without a chunk.
+    pub const fn new() -> Self {
+        Self { chunk: ptr::null_mut() }
+    }
+
+    /// Whether there is a chunk of this process to add to. One that was forked off starts anew.
+    #[inline(always)]
+    pub fn has_chunk(&self, process: u32) -> bool {
+        // SAFETY: `begin` made it, and it stays mapped.
+        !self.chunk.is_null() && unsafe { (*self.chunk).process == process }
+    }
+
+    /// Takes a chunk, which holds nothing from then on; a null one is none.
+    ///
+    /// # Safety
+    /// The chunk is null, or mapped for good, zeroed and nobody else's.
+    pub unsafe fn begin(&mut self, chunk: *mut Chunk, process: u32, thread: u32) {
+        self.chunk = chunk;
+        if chunk.is_null() {
+            return;
+        }
+        let used = AtomicU32::new(CHUNK_HEAD_BYTES as u32);
+        // SAFETY: the caller's promise.
+        unsafe { chunk.write(Chunk { process, thread, used, content: CHUNK_TOTALS }) };
+    }
+
+    /// Adds a call. False: there is no chunk, or no room in it for another function.
+    pub fn add(&mut self, call: &SummedCall) -> bool {
+        if self.chunk.is_null() {
+            return false;
+        }
+        let key = u64::from(call.slot) + 1;
+        // SAFETY: inside the chunk, which is this thread's.
+        let all = unsafe { self.chunk.cast::<u8>().add(CHUNK_HEAD_BYTES) }.cast::<CallTotals>();
+        for probed in 0..MOST_TOTALS {
+            let at = (call.slot as usize + probed) % MOST_TOTALS;
+            // SAFETY: as above.
+            let totals = unsafe { &mut *all.add(at) };
+            if totals.slot_and_one == key || totals.slot_and_one == 0 {
+                totals.slot_and_one = key;
+                totals.add(call);
+                let end = CHUNK_HEAD_BYTES + (at + 1) * size_of::<CallTotals>();
+                // SAFETY: as above.
+                unsafe { (*self.chunk).used.fetch_max(end as u32, Ordering::Release) };
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Default for ThreadTotals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Memory for a chunk.
+    struct Memory(*mut Chunk);
+
+    impl Memory {
+        fn layout() -> Layout {
+            Layout::from_size_align(CHUNK_BYTES, 4096).unwrap()
+        }
+
+        fn new() -> Self {
+            // SAFETY: of some length.
+            Self(unsafe { alloc_zeroed(Self::layout()) }.cast())
+        }
+
+        /// The sums up to where the chunk says that it is used.
+        fn totals(&self) -> Vec<CallTotals> {
+            // SAFETY: a chunk that `begin` has written.
+            let used = unsafe { (*self.0).used.load(Ordering::Acquire) } as usize;
+            let count = (used - CHUNK_HEAD_BYTES) / size_of::<CallTotals>();
+            // SAFETY: inside the memory, which is zeroed or written.
+            let at = |at| unsafe {
+                self.0.cast::<u8>().add(CHUNK_HEAD_BYTES).cast::<CallTotals>().add(at).read()
+            };
+            (0..count).map(at).filter(|totals| totals.slot_and_one != 0).collect()
+        }
+    }
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            // SAFETY: allocated with the same layout.
+            unsafe { dealloc(self.0.cast(), Self::layout()) };
+        }
+    }
+
+    fn begun(memory: &Memory) -> ThreadTotals {
+        let mut totals = ThreadTotals::new();
+        // SAFETY: zeroed, and as long as a chunk.
+        unsafe { totals.begin(memory.0, 7, 8) };
+        totals
+    }
+
+    fn call(slot: u32, time: u64, failure: Option<u64>) -> SummedCall {
+        SummedCall { slot, time, own: time / 2, failure }
+    }
+
+    #[test]
+    fn calls_add_up_by_function() {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        assert!(memory.totals().is_empty());
+        for (slot, time) in [(0, 10), (5, 100), (0, 30), (5, 200), (0, 2)] {
+            assert!(totals.add(&call(slot, time, None)));
+        }
+        let sums: Vec<_> = memory
+            .totals()
+            .iter()
+            .map(|it| (it.slot_and_one - 1, it.count, it.time, it.own))
+            .collect();
+        assert_eq!(sums, [(0, 3, 42, 21), (5, 2, 300, 150)]);
+        // SAFETY: written by `begin`.
+        let head = unsafe { &*memory.0 };
+        assert_eq!((head.process, head.thread, head.content), (7, 8, CHUNK_TOTALS));
+    }
+
+    #[test]
+    fn failures_are_told_apart_as_far_as_there_is_room() {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        for code in [5, 6, 5, LEFT, 8, 9, 10, 9, 5] {
+            totals.add(&call(1, 1, Some(code)));
+        }
+        totals.add(&call(1, 1, None));
+        let [sum] = memory.totals()[..] else { panic!() };
+        let failures: Vec<_> = sum.failures.iter().map(|it| (it.code, it.count)).collect();
+        assert_eq!(failures, [(5, 3), (6, 1), (LEFT, 1), (8, 1)]);
+        assert_eq!((sum.count, sum.other_failures), (10, 3));
+    }
+
+    #[test]
+    fn functions_that_meet_are_kept_apart_until_the_chunk_is_full() {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        let slots = (0..MOST_TOTALS as u32).map(|number| number * MOST_TOTALS as u32);
+        for slot in slots.clone() {
+            assert!(totals.add(&call(slot, 2, None)));
+        }
+        assert_eq!(memory.totals().len(), MOST_TOTALS);
+        assert!(!totals.add(&call(1, 2, None)), "no room for another");
+        for slot in slots {
+            assert!(totals.add(&call(slot, 2, None)), "there is for those that are known");
+        }
+        assert!(memory.totals().iter().all(|it| (it.count, it.time) == (2, 4)));
+    }
+
+    #[test]
+    fn nothing_is_added_without_a_chunk_or_to_another_processs() {
+        let mut totals = ThreadTotals::new();
+        assert!(!totals.has_chunk(7) && !totals.add(&call(1, 2, None)));
+        let memory = Memory::new();
+        // SAFETY: as in `begun`.
+        unsafe { totals.begin(memory.0, 7, 8) };
+        assert!(totals.has_chunk(7) && !totals.has_chunk(9));
+        // SAFETY: null is none.
+        unsafe { totals.begin(ptr::null_mut(), 9, 9) };
+        assert!(!totals.has_chunk(9) && !totals.add(&call(1, 2, None)));
+    }
+
+    #[test]
+    fn the_last_function_lies_inside_the_chunk() {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        totals.add(&call(MOST_TOTALS as u32 - 1, 2, None));
+        // SAFETY: written by `begin`.
+        let used = unsafe { (*memory.0).used.load(Ordering::Acquire) } as usize;
+        assert!(used <= CHUNK_BYTES && used + size_of::<CallTotals>() > CHUNK_BYTES);
+    }
+}
