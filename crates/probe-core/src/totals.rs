@@ -14,8 +14,10 @@ use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TOTALS, Chunk};
 pub const FAILURES: usize = 4;
 /// The code of a call that an exception or longjmp(3) went past; no function returns it.
 pub const LEFT: u64 = u64::MAX;
-/// Functions that a chunk has room for.
-pub const MOST_TOTALS: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / size_of::<CallTotals>();
+/// Functions that a chunk has room for: a power of two, which a place is found by without division.
+pub const MOST_TOTALS: usize = 512;
+
+const _: () = assert!(CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>() <= CHUNK_BYTES);
 
 /// The calls of one function that a thread has summed. All zeros: of none.
 #[repr(C)]
@@ -125,9 +127,12 @@ impl ThreadTotals {
             if totals.slot_and_one == key || totals.slot_and_one == 0 {
                 totals.slot_and_one = key;
                 totals.add(call);
-                let end = CHUNK_HEAD_BYTES + (at + 1) * size_of::<CallTotals>();
+                let end = (CHUNK_HEAD_BYTES + (at + 1) * size_of::<CallTotals>()) as u32;
                 // SAFETY: as above.
-                unsafe { (*self.chunk).used.fetch_max(end as u32, Ordering::Release) };
+                let used = unsafe { &(*self.chunk).used };
+                if used.load(Ordering::Relaxed) < end {
+                    used.store(end, Ordering::Release);
+                }
                 return true;
             }
         }
@@ -261,6 +266,7 @@ mod tests {
         totals.add(&call(MOST_TOTALS as u32 - 1, 2, None));
         // SAFETY: written by `begin`.
         let used = unsafe { (*memory.0).used.load(Ordering::Acquire) } as usize;
-        assert!(used <= CHUNK_BYTES && used + size_of::<CallTotals>() > CHUNK_BYTES);
+        assert_eq!(used, CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>());
+        assert!(used <= CHUNK_BYTES);
     }
 }

@@ -150,7 +150,9 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     // SAFETY: the arguments are that function's.
     let capture = || unsafe { capture::capture_beginning(function, frame, capture_rules()) };
     let beginning = is_listed.then(capture);
-    let looks = running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
+    // Processor times are for what is found in calls that are listed.
+    let looks =
+        is_listed && running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
     thread.look_at(frame.place(), looks.then(sys::thread_nanos));
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
