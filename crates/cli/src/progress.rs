@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tapstone_live::{Figures, LiveSocket};
 use tapstone_measure::units::Nanos;
+use tapstone_record::Record;
 use tapstone_text::{Foreign, thousands};
 use tapstone_token::controller::{CaseProgress, SearchPart, TimeLeft, TokenObserver};
 
@@ -116,12 +118,21 @@ pub(crate) struct Live {
     /// A level of a search or a round, and when it began.
     part: Option<(SearchPart, Instant)>,
     quiet: bool,
+    /// Where others are told.
+    socket: Option<LiveSocket>,
 }
 
 impl Live {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool, socket: Option<LiveSocket>) -> Self {
         let line = ProgressLine::new(quiet);
-        Self { line, place: String::new(), later: None, part: None, quiet }
+        Self { line, place: String::new(), later: None, part: None, quiet, socket }
+    }
+
+    /// Tells others that the run is over.
+    pub(crate) fn finish(&mut self, record: &Record) {
+        if let Some(socket) = self.socket.take() {
+            socket.finish(record);
+        }
     }
 
     /// Which case of how many comes next, and the longest that those after it take.
@@ -165,12 +176,28 @@ impl TokenObserver for Live {
     }
 
     fn stage(&mut self, case: &str, stage: &str) {
+        if let Some(socket) = &self.socket {
+            socket.stage(case, stage);
+        }
         let left = self.left_of_search().filter(|left| !left.is_empty());
         let left = left.map_or_else(String::new, |left| format!(", {left}"));
         self.line.draw(Some(0.0), &format!("{}{stage}{left}", self.named(case)));
     }
 
     fn progress(&mut self, case: &str, progress: &CaseProgress) {
+        if let Some(socket) = &self.socket {
+            socket.figures(Figures {
+                case: case.to_owned(),
+                level: self.part.as_ref().map(|(part, _)| part.name.clone()),
+                elapsed_ns: progress.elapsed,
+                completed: progress.completed,
+                failed: progress.failed,
+                rate: progress.rate,
+                p50_ns: progress.p50,
+                p99_ns: progress.p99,
+                missed: 0,
+            });
+        }
         let share = match (progress.window, progress.count) {
             (_, Some(count)) => progress.completed as f64 / count.max(1) as f64,
             (Some(window), None) => progress.elapsed.as_secs_f64() / window.as_secs_f64(),
@@ -278,7 +305,7 @@ mod tests {
         assert_eq!(time_left(TimeLeft::About(Duration::from_secs(15)), after), "about 5 s left");
         assert_eq!(time_left(TimeLeft::About(after), after), "longer than expected");
         assert_eq!(time_left(TimeLeft::Unknown, after), "");
-        let mut live = Live::new(true);
+        let mut live = Live::new(true, None);
         live.begin_case(2, 3, None);
         let part = SearchPart { name: "4 threads, pass 2".into(), left: TimeLeft::Unknown };
         live.begin_part(&part);

@@ -8,6 +8,7 @@ use clap::Args;
 use tapstone_compare::NamedRecord;
 
 use tapstone_files::Access;
+use tapstone_live::serve::LiveServer;
 use tapstone_record::{Record, TargetKind};
 use tapstone_report::html;
 use tapstone_workload::{WorkloadLimits, read_workload};
@@ -29,8 +30,12 @@ use crate::workload;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The records, or workloads that `tapstone trace --workload` kept, in the order in which they are shown
-    #[arg(required = true, value_name = "RECORD")]
+    #[arg(required_unless_present = "serve", value_name = "RECORD")]
     records: Vec<PathBuf>,
+    /// Show the run that tells on this socket how it goes (`tapstone token --live SOCKET`), on a page
+    /// of this machine alone
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["records", "output", "events", "format", "verbose"])]
+    serve: Option<PathBuf>,
     /// Write a page to this file; without it, the records are shown here
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -52,6 +57,7 @@ Examples:
   tapstone report token.json card.json trace.json --output report.html
   tapstone report run.json --format markdown
   tapstone report run.json --format junit > results.xml
+  tapstone report --serve live          beside: tapstone token --live live …
 
 Exit codes: 0 done; 2 could not read a record or write the page.";
 
@@ -81,6 +87,9 @@ impl Opened {
 }
 
 pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(socket) = &arguments.serve {
+        return serve(socket);
+    }
     interrupt::finish_files_first()?;
     if let Some(path) = &arguments.output {
         output::check(path)?;
@@ -93,6 +102,23 @@ pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
     write_html(path, &page(opened))?;
     say!("{}", path.display());
     Ok(Exit::Done)
+}
+
+/// Shows a run that goes on, and then its record, until somebody ends this.
+fn serve(socket: &Path) -> anyhow::Result<Exit> {
+    let ends = interrupt::flag_on_signals()?;
+    let server = LiveServer::start(socket)?;
+    say!("{}", server.url());
+    say!("open this in a browser of this machine; Ctrl-C ends it");
+    let name = socket.display().to_string();
+    server.serve(&|record| page_of_run(&name, record), &ends);
+    Ok(Exit::Done)
+}
+
+fn page_of_run(name: &str, record: &str) -> Result<String, String> {
+    let record = Record::from_json(record, name).map_err(|why| why.to_string())?;
+    let name = name.to_owned();
+    Ok(page(vec![Opened { name, record, timeline: None, note: None, again: None, preface: None }]))
 }
 
 /// A record, and the command that repeats it where its own names what is gone by now.

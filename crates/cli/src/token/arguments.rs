@@ -363,4 +363,7 @@ pub(crate) struct OutputArguments {
     /// Also time each call of an operation; costs a clock reading a call
     #[arg(long)]
     pub(crate) phases: bool,
+    /// Tell how it goes on this socket while it runs, for `tapstone report --serve SOCKET`
+    #[arg(long, value_name = "SOCKET", conflicts_with = "workload")]
+    pub(crate) live: Option<PathBuf>,
 }

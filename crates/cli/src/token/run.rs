@@ -1,6 +1,10 @@
 //! A run: its cases one after the other, and a record whatever happens.
 
+use std::path::Path;
+
+use anyhow::Context;
 use jiff::Timestamp;
+use tapstone_live::LiveSocket;
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::rounds::FEWEST_ROUNDS;
@@ -50,6 +54,7 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     let cases = token_cases(&arguments, precision.step)?;
     let samples = samples_file(&arguments, &cases)?;
     arguments.output.shared.check()?;
+    let socket = arguments.output.live.as_deref().map(live_socket).transpose()?;
     let interrupt = interrupt::flag_on_signals()?;
     let environment = environment::observe(precision);
     let started_at = Timestamp::now();
@@ -71,7 +76,7 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
         },
     };
     record.target = target::describe(&controller, watch.as_ref());
-    let live = Live::new(arguments.output.shared.quiet);
+    let live = Live::new(arguments.output.shared.quiet, socket);
     let mut session = Session {
         arguments: &arguments,
         controller,
@@ -111,6 +116,16 @@ fn list() {
     for variant in Catalogue::builtin().variants() {
         outln!("{:32}  {}", variant.name, variant.description);
     }
+}
+
+fn live_socket(path: &Path) -> anyhow::Result<LiveSocket> {
+    LiveSocket::bind(path).with_context(|| {
+        format!(
+            "{}: the socket of --live cannot be made\nhint: name a path in a folder of yours, of at \
+             most 107 bytes, where nothing is yet",
+            path.display()
+        )
+    })
 }
 
 fn samples_file(arguments: &Arguments, cases: &TokenCases) -> anyhow::Result<Option<SamplesFile>> {
@@ -321,6 +336,7 @@ impl Session<'_> {
                 }
             }
         }
+        self.live.finish(&self.record);
         self.arguments.output.shared.put(&self.record)?;
         Ok(self.exit)
     }

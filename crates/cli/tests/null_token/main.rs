@@ -11,6 +11,7 @@ mod interrupt;
 mod keys;
 mod leftovers;
 mod limit;
+mod live;
 mod open_loop;
 mod pin;
 mod python;
