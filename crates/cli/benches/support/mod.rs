@@ -54,6 +54,16 @@ pub(crate) fn open(module: &Path, variables: &[&str]) -> TokenController {
 
 /// Measures one case with so many threads for so long.
 pub(crate) fn measure(controller: &mut TokenController, threads: u32, window: Nanos) -> Summary {
+    measure_told(controller, threads, window, &mut Nobody)
+}
+
+/// The same, of which somebody is told how it goes.
+pub(crate) fn measure_told(
+    controller: &mut TokenController,
+    threads: u32,
+    window: Nanos,
+    observer: &mut dyn TokenObserver,
+) -> Summary {
     let variant = Catalogue::builtin().select(OPERATION).expect("it is in the catalogue").remove(0);
     let plan = CasePlan {
         lanes: vec![LanePlan { variant, weight: 1 }],
@@ -77,7 +87,7 @@ pub(crate) fn measure(controller: &mut TokenController, threads: u32, window: Na
             loop_cost_ns: loop_overhead_ns(&Monotonic),
         },
     };
-    let outcome = controller.measure(&plan, &mut Nobody, None);
+    let outcome = controller.measure(&plan, observer, None);
     assert!(outcome.is_clean(), "{outcome:?}");
     outcome.summary.expect("a clean row has figures")
 }
