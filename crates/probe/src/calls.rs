@@ -27,7 +27,7 @@ use crate::file::SharedFile;
 use crate::fixes::{self, AnsweredBy, FixAnswer};
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
-use crate::thread::{self, DEPTH, Thread};
+use crate::thread::{self, DEPTH, Popped, Thread};
 use crate::{callers, hooks, service, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
@@ -73,11 +73,8 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
-    let stack = if thread.journal.is_summing() {
-        ptr::null_mut()
-    } else {
-        callers::note(thread, frame)
-    };
+    let stack =
+        if thread.journal.is_summing() { ptr::null_mut() } else { callers::note(thread, frame) };
     let timed_from = thread.cost_sampling.is_due().then(now);
     thread.forget_abandoned(here);
     let answer = match libc_kind(function) {
@@ -162,7 +159,8 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
             let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
             thread.journal.write_event(&SharedFile, head, words, bytes);
         }
-        None => thread.sum_from(frame.start),
+        // Nothing else is kept there of such a call.
+        None => frame.written = ptr::without_provenance_mut(thread.begin_sum() as usize),
     }
     // SAFETY: as above.
     unsafe { fixes::before_span(thread, frame, function) }
@@ -178,8 +176,13 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     if changed {
         end = now();
     }
-    let failure = (frame.result != 0).then_some(frame.result);
-    if thread.pop(frame.place(), end, failure) {
+    let popped = thread.pop(frame.place());
+    if popped == Some(Popped::Summed) {
+        let failure = (frame.result != 0).then_some(frame.result);
+        let time = end.saturating_sub(frame.start);
+        thread.end_sum(frame.id, time, frame.written.addr() as u64, failure);
+    }
+    if popped == Some(Popped::Listed) {
         // SAFETY: as above.
         let word = unsafe { capture::capture_end(function, frame, capture_rules()) };
         let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));

@@ -34,19 +34,30 @@ pub(crate) const DEPTH: usize = 48;
 /// Calls of libc open at a time: signal handlers make them too.
 const WAITS: usize = 4;
 
+/// Or'ed to a function's number: the call is not listed.
+const SUMMED: u32 = 1 << 31;
+
 /// A call that has not returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Open {
     /// Where its stub's frame is.
     frame: usize,
     id: u32,
-    pub(crate) function: u32,
-    /// When it began, of a call that is summed; 0: it is listed.
-    summed_from: u64,
-    /// Of its time, what calls inside it took, where they are summed.
-    inside: u64,
+    /// Its number, and [`SUMMED`].
+    function: u32,
     /// What is known of a loop in which the thread may spin.
     pub(crate) busy_wait: BusyWait,
+}
+
+impl Open {
+    /// The function's number among all that are watched.
+    pub(crate) fn function(&self) -> u32 {
+        self.function & !SUMMED
+    }
+
+    fn is_summed(&self) -> bool {
+        self.function & SUMMED != 0
+    }
 }
 
 /// A call of libc that has not returned, and its event.
@@ -86,6 +97,8 @@ pub(crate) struct Thread {
     ran: u64,
     pub(crate) journal: Journal,
     totals: ThreadTotals,
+    /// What summed calls took together inside the innermost call that is open.
+    inside: u64,
     pub(crate) random: u64,
     waiting: usize,
     waits: [Wait; WAITS],
@@ -203,6 +216,7 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             thread.has_called = false;
             thread.own_polls = OwnPolls::default();
             thread.waiting = 0;
+            thread.inside = 0;
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
             thread.journal.begin(&SharedFile, id, now());
             thread.tell_of_fork(state);
@@ -223,6 +237,15 @@ fn is_over(then: usize, now: usize) -> bool {
 #[cold]
 fn other_stacks(then: usize, now: usize) -> bool {
     sys::signal_stack().is_some_and(|stack| stack.contains(&now) && !stack.contains(&then))
+}
+
+/// How a call was kept that is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Popped {
+    /// Its beginning is listed.
+    Listed,
+    /// It is to be summed.
+    Summed,
 }
 
 impl Thread {
@@ -286,18 +309,20 @@ impl Thread {
     pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
         let busy_wait = BusyWait::default();
-        *open = Open { frame, id, function, summed_from: 0, inside: 0, busy_wait };
+        *open = Open { frame, id, function, busy_wait };
         self.depth += 1;
         self.has_called = true;
         true
     }
 
-    /// The call in which the thread is now is summed: it began at this time.
+    /// The call that has just begun is summed. Returns what others took inside the one around it so
+    /// far, for [`pop`](Self::pop).
     #[inline(always)]
-    pub(crate) fn sum_from(&mut self, start: u64) {
+    pub(crate) fn begin_sum(&mut self) -> u64 {
         if let Some(open) = self.innermost() {
-            open.summed_from = start;
+            open.function |= SUMMED;
         }
+        core::mem::take(&mut self.inside)
     }
 
     /// Adds a call that is over and was not listed. Of its `time`, so much was spent `inside` other
@@ -321,21 +346,9 @@ impl Thread {
     /// A call of libc that was not listed is over. `waited`: its time is its own, and not that of
     /// the call around it.
     pub(crate) fn sum_leaf(&mut self, slot: u32, time: u64, waited: bool) {
-        let around = self.innermost();
-        let is_own = waited || around.is_none();
-        if let Some(around) = around.filter(|_| is_own) {
-            around.inside += time;
-        }
+        let is_own = waited || self.depth == 0;
+        self.inside += if is_own { time } else { 0 };
         self.sum(slot, time, if is_own { 0 } else { time }, None);
-    }
-
-    /// The innermost call, which was summed, is over: it took until `end`.
-    fn sum_span(&mut self, open: &Open, end: u64, failure: Option<u64>) {
-        let time = end.saturating_sub(open.summed_from);
-        if let Some(around) = self.innermost() {
-            around.inside += time;
-        }
-        self.sum(open.id, time, open.inside, failure);
     }
 
     /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
@@ -355,27 +368,30 @@ impl Thread {
         (self.looked_at == frame).then_some(self.ran)
     }
 
-    /// The call of this frame is over: whether it was listed, if it was open. Those inside it are
-    /// abandoned.
+    /// What was open as the call of this frame, which is over. Those inside it are abandoned.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, frame: usize, end: u64, failure: Option<u64>) -> bool {
+    pub(crate) fn pop(&mut self, frame: usize) -> Option<Popped> {
         if self.waiting > 0 {
             self.forget_waits(|wait| is_over(wait, frame));
         }
         while let Some(open) = self.innermost().copied() {
             if open.frame == frame {
                 self.depth -= 1;
-                if open.summed_from != 0 {
-                    self.sum_span(&open, end, failure);
-                }
-                return open.summed_from == 0;
+                return Some(if open.is_summed() { Popped::Summed } else { Popped::Listed });
             }
             if !is_over(open.frame, frame) {
-                return false;
+                return None;
             }
             self.abandon(open);
         }
-        false
+        None
+    }
+
+    /// A call that was popped as summed took so long; before it, others had taken `around` inside
+    /// the call around it.
+    pub(crate) fn end_sum(&mut self, slot: u32, time: u64, around: u64, failure: Option<u64>) {
+        let inside = core::mem::replace(&mut self.inside, around + time);
+        self.sum(slot, time, inside, failure);
     }
 
     /// Notes a call of libc whose event was just written, unless there was no room for that. Null:
@@ -424,8 +440,10 @@ impl Thread {
     #[cold]
     fn abandon(&mut self, open: Open) {
         self.depth -= 1;
-        if open.summed_from != 0 {
-            return self.sum_span(&open, now(), Some(LEFT));
+        if open.is_summed() {
+            // When it began is gone with its frame.
+            self.inside = 0;
+            return self.sum(open.id, 0, 0, Some(LEFT));
         }
         let head = Head::new(now(), EVENT_EXIT, open.id).with_flags(FLAG_ABANDONED);
         self.journal.write_event(&SharedFile, head, [0, 0], &[]);

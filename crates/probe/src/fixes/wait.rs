@@ -15,7 +15,7 @@ use crate::thread::Thread;
 /// # Safety
 /// The frame is a call that sleeps.
 pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> FixAnswer {
-    let inside = thread.innermost().map(|open| open.function);
+    let inside = thread.innermost().map(|open| open.function());
     let has_called = thread.has_called;
     let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| match inside {
         Some(function) => fix.is_about(function),
@@ -43,7 +43,7 @@ pub(super) fn before_poll(thread: &mut Thread, frame: &mut Frame, function: u32)
 pub(super) fn after_poll(thread: &mut Thread, polled: Polled) {
     let Some(open) = thread.innermost() else { return thread.own_polls.note(polled) };
     let spins = open.busy_wait.note_poll(polled);
-    let inside = open.function;
+    let inside = open.function();
     if !spins {
         return;
     }
