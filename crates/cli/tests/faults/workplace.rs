@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use tapstone_record::Record;
 use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
@@ -168,8 +169,8 @@ impl Left {
         assert_eq!(names(&self.workplace.path("store")), [""; 0], "{told}");
         let notes = self.workplace.path("state/tapstone/keys-on-tokens");
         assert!(!notes.exists() || names(&notes).is_empty(), "notes of keys are left: {told}");
-        let shared = names(Path::new("/dev/shm")).into_iter().find(|it| it.contains("tapstone"));
-        assert_eq!(shared, None, "{told}");
+        let shared = || ownerless(Path::new("/dev/shm"));
+        assert!(eventually(Duration::from_secs(10), || shared().is_empty()), "{:?}", shared());
         let left = || processes_of(self.workplace.folder.path());
         assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}\n{told}", left());
     }
@@ -185,6 +186,16 @@ impl Left {
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// What Tapstone has left here. Where somebody traces beside this, its folders are locked; they are
+/// without a lock for a moment only, while they begin and end.
+fn ownerless(place: &Path) -> Vec<String> {
+    let is_free = |name: &String| match File::open(place.join(name).join("lock")) {
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        Err(_) => true,
+    };
+    names(place).into_iter().filter(|name| name.contains("tapstone") && is_free(name)).collect()
 }
 
 /// Processes that run in a folder.
