@@ -68,16 +68,18 @@ fn ticks() -> u64 {
 pub(crate) struct Ticks(u32);
 
 impl Ticks {
-    /// `None` where the counter is not to be trusted.
-    pub(crate) fn of_this_machine() -> Option<Self> {
+    /// By what both clocks showed at `start`, a millisecond ago at least: it waits for what is
+    /// missing of that. `None` where the counter is not to be trusted.
+    pub(crate) fn since(start: ClockReading) -> Option<Self> {
+        const SHORTEST: Duration = Duration::from_millis(1);
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok()?;
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
         let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
         if !(has("constant_tsc") && has("nonstop_tsc")) {
             return None;
         }
-        let start = ClockReading::now();
-        thread::sleep(Duration::from_millis(1));
+        let passed = Duration::from_nanos(monotonic() - start.nanos);
+        thread::sleep(SHORTEST.saturating_sub(passed));
         let end = ClockReading::now();
         let micros = (end.nanos - start.nanos) as f64 / 1e3;
         Some(Self(((end.ticks - start.ticks) as f64 / micros).round() as u32))

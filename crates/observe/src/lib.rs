@@ -10,6 +10,7 @@
 
 mod callers;
 mod clock;
+#[cfg_attr(not(probe), allow(dead_code, unused_imports, reason = "no probe, no stacks of its own"))]
 mod code;
 
 pub mod blind;

@@ -96,7 +96,9 @@ pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, Ob
     let unseen = losses.of_programs(recording.unseen());
     let mut warnings = losses.sentences(recording.unseen());
     warnings.extend(system_calls.iter().flat_map(stopped::sentences));
-    let left_behind = staying::sentence(&probe);
+    // A daemon's process is the first.
+    let command = plan.daemon.map_or_else(|| recording.first_process(), |_| None);
+    let left_behind = staying::sentence(&probe, command, finished.wall);
     Ok(Seen {
         finished,
         recording,

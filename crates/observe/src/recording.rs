@@ -120,6 +120,11 @@ impl Recording {
         }
     }
 
+    /// The process of the first program that was seen.
+    pub(crate) fn first_process(&self) -> Option<u32> {
+        self.images.programs().map(|program| program.id).next()
+    }
+
     /// Programs that were started, and in which the probe did not begin.
     #[must_use]
     pub fn unseen(&self) -> &[UnseenProgram] {

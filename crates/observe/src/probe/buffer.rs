@@ -79,7 +79,12 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn create(path: &Path, options: &ProbeOptions) -> io::Result<Self> {
+    /// `start` was read a while ago: the longer, the better is it known how fast the counter runs.
+    pub(super) fn create(
+        path: &Path,
+        options: &ProbeOptions,
+        start: ClockReading,
+    ) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let most = (options.size.0 / CHUNK_BYTES as u64).max(1);
         let first = AHEAD.min(most);
@@ -87,8 +92,7 @@ impl Buffer {
         fallocate(&file, FallocateFlags::empty(), 0, HEADER_BYTES as u64)?;
         make_room(&file, 0, first)?;
         let header = MmapOptions::new().len(HEADER_BYTES).map_raw(&file)?;
-        let start = ClockReading::now();
-        let ticks = Ticks::of_this_machine();
+        let ticks = Ticks::since(start);
         // SAFETY: mapped, as long, and nobody else's yet.
         unsafe {
             let header = &mut *header.as_mut_ptr().cast::<Header>();

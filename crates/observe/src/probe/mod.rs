@@ -18,6 +18,7 @@ use thiserror::Error;
 pub use self::buffer::{Applied, Buffer};
 use self::folder::OwnedFolder;
 pub use self::options::{EventBytes, ProbeOptions};
+use crate::clock::ClockReading;
 use crate::wire;
 use tapstone_command::observation::Observation;
 use tapstone_events::PROBE_FILE;
@@ -71,12 +72,13 @@ impl Probe {
         if options.fixes.len() > wire::FIXES {
             return Err(ProbeError::TooManyFixes(options.fixes.len()));
         }
+        let start = ClockReading::now();
         let folder = folder_in(&folder_of_library(std::env::temp_dir()))?;
         let library = folder.path().join(PROBE_FILE);
         write_library(&library)?;
         let place = folder_in(&folder_of_events(options.size))?;
         let events = place.path().join("events");
-        let buffer = Buffer::create(&events, options)
+        let buffer = Buffer::create(&events, options, start)
             .map_err(|why| ProbeError::Files { path: events, why })?;
         Ok(Self { library, buffer, _folders: [folder, place] })
     }
