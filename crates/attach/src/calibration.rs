@@ -4,7 +4,6 @@
 //! one begins with an instruction that the kernel carries out itself, the other with one that it
 //! steps through.
 
-use std::arch::global_asm;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,8 @@ use crate::kernel::Kernel;
 use crate::layout::{self, Arguments, Record};
 use crate::process;
 
-global_asm!(
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
     ".pushsection .text.tapstone_calibration, \"ax\", @progbits",
     ".balign 64",
     ".globl tapstone_calibration_pushes",
@@ -32,9 +32,21 @@ global_asm!(
     ".popsection",
 );
 
+#[cfg(target_arch = "x86_64")]
 unsafe extern "C" {
     fn tapstone_calibration_pushes() -> u64;
     fn tapstone_calibration_steps() -> u64;
+}
+
+/// Nothing is watched on other processors ([`AttachError::Kernel`]).
+#[cfg(not(target_arch = "x86_64"))]
+unsafe extern "C" fn tapstone_calibration_pushes() -> u64 {
+    0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe extern "C" fn tapstone_calibration_steps() -> u64 {
+    0
 }
 
 /// Functions that are no module's: their numbers.

@@ -88,6 +88,10 @@ impl Watch {
 
     /// The kernel's side is there and calibrated, and nobody is watched yet.
     fn new(plan: WatchPlan, timed_functions: u32) -> Result<Self, AttachError> {
+        if !cfg!(target_arch = "x86_64") {
+            let processor = std::env::consts::ARCH;
+            return Err(AttachError::Kernel(format!("this machine's processor is {processor}")));
+        }
         let mut kernel = Kernel::load(KernelPlan {
             with_events: plan.with_events,
             with_inputs: plan.with_load,
