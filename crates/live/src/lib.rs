@@ -20,7 +20,9 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod connect;
 mod frame;
+mod http;
 mod page;
 mod publish;
 pub mod serve;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use rustix::net::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
+use crate::connect::connect;
 use crate::frame::{Figures, LiveFrame};
 
 /// Frames on their way from the run to the thread that writes them.
@@ -36,6 +38,8 @@ pub struct LiveSocket {
     missed: AtomicU64,
     thread: Option<JoinHandle<()>>,
     path: PathBuf,
+    /// Which file it is, of which file system: another one at its path is somebody else's.
+    file: Option<(u64, u64)>,
 }
 
 impl LiveSocket {
@@ -59,7 +63,8 @@ impl LiveSocket {
             }
         };
         let missed = AtomicU64::new(0);
-        Ok(Self { frames: Some(frames), missed, thread, path: path.to_owned() })
+        let file = file_at(path);
+        Ok(Self { frames: Some(frames), missed, thread, path: path.to_owned(), file })
     }
 
     /// Hands on how a case stands, or drops it where the last ones are still on their way. Returns
@@ -102,17 +107,21 @@ impl LiveSocket {
 impl Drop for LiveSocket {
     fn drop(&mut self) {
         self.close();
-        let _ = fs::remove_file(&self.path);
+        if file_at(&self.path) == self.file {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 /// A socket whose owner has died stays: nobody answers there.
 fn remove_deserted(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt;
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    let refused =
-        || UnixStream::connect(path).is_err_and(|why| why.kind() == ErrorKind::ConnectionRefused);
+    let refused = || connect(path).is_err_and(|why| why.kind() == ErrorKind::ConnectionRefused);
     if is_socket && refused() { fs::remove_file(path) } else { Ok(()) }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// The mode is the socket's before it has a name: nobody else can connect in between.
@@ -155,10 +164,9 @@ impl Readers {
     }
 
     fn welcome(&mut self) {
-        while self.readers.len() < MOST_READERS
-            && let Ok((stream, _)) = self.listener.accept()
-        {
-            if stream.set_nonblocking(true).is_ok() {
+        while let Ok((stream, _)) = self.listener.accept() {
+            // One too many is told by the end of what it reads.
+            if self.readers.len() < MOST_READERS && stream.set_nonblocking(true).is_ok() {
                 self.readers.push(Reader { stream, backlog: Vec::new(), missed: 0 });
             }
         }
@@ -318,6 +326,13 @@ mod tests {
         drop(LiveSocket::bind(&path).unwrap());
         fs::write(&path, "mine").unwrap();
         assert!(LiveSocket::bind(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        // What somebody has put in its place is not removed.
+        fs::remove_file(&path).unwrap();
+        let socket = LiveSocket::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "mine").unwrap();
+        drop(socket);
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 }

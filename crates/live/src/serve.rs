@@ -7,18 +7,19 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
 
+use crate::connect::connect;
 use crate::frame::LiveFrame;
+use crate::http::{Request, head, read_request, respond};
 use crate::page::{POLICY_OF_RECORD, live_page, policy_of_live_page};
 
 /// Frames that a page gets that is opened late.
@@ -27,7 +28,13 @@ const HISTORY: usize = 2_000;
 const LONGEST: u64 = 64 << 20;
 /// Pages that look at the same time.
 const MOST_PAGES: usize = 8;
-/// How often it is looked whether to end, and a page is asked whether it is still there.
+/// Connections at the same time, also of others on this machine, who do not know the secret.
+const MOST_CONNECTIONS: usize = 64;
+/// The longest line that is no record.
+const LONGEST_FIGURES: usize = 16 << 10;
+/// How often it is looked who connects.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often a page is asked whether it is still there.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Why a run cannot be shown.
@@ -35,7 +42,8 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub enum ServeError {
     /// Nobody answers on the socket.
     #[error(
-        "{}: {why}\nhint: `tapstone token --live SOCKET …` makes one, and removes it when it is over",
+        "{}: {why}\nhint: `tapstone token --live SOCKET …` makes one, and removes it when it is over; \
+         eight can look at a run",
         socket.display()
     )]
     Socket {
@@ -54,7 +62,7 @@ pub type Render<'a> = dyn Fn(&str) -> Result<String, String> + Sync + 'a;
 
 /// A run that is shown.
 pub struct LiveServer {
-    server: Server,
+    listener: TcpListener,
     run: UnixStream,
     host: String,
     secret: String,
@@ -75,7 +83,12 @@ struct Run {
 struct Shared {
     run: Mutex<Run>,
     news: Condvar,
+    /// Pages that look, and connections of anybody.
     pages: AtomicUsize,
+    connections: AtomicUsize,
+    /// The name of this server, and what a URL has to know.
+    host: String,
+    secret: String,
 }
 
 impl Shared {
@@ -90,14 +103,13 @@ impl LiveServer {
     /// # Errors
     /// When nobody answers on the socket, or there is no port.
     pub fn start(socket: &Path) -> Result<Self, ServeError> {
-        let run = UnixStream::connect(socket)
-            .map_err(|why| ServeError::Socket { socket: socket.to_owned(), why })?;
+        let run =
+            connect(socket).map_err(|why| ServeError::Socket { socket: socket.to_owned(), why })?;
         let listener = TcpListener::bind("127.0.0.1:0").map_err(ServeError::Listen)?;
         let host = listener.local_addr().map_err(ServeError::Listen)?.to_string();
         let secret = secret().map_err(ServeError::Listen)?;
-        let server = Server::from_listener(listener, None)
-            .map_err(|why| ServeError::Listen(io::Error::other(why)))?;
-        Ok(Self { server, run, host, secret })
+        listener.set_nonblocking(true).map_err(ServeError::Listen)?;
+        Ok(Self { listener, run, host, secret })
     }
 
     /// Where the page is. Whoever has the URL may look.
@@ -109,15 +121,24 @@ impl LiveServer {
     /// Answers until `ends` is set: while the run goes on with the page of it, then with that of its
     /// record, which `render` makes.
     pub fn serve(self, render: &Render<'_>, ends: &AtomicBool) {
-        let shared = Arc::new(Shared::default());
+        let Self { listener, run, host, secret } = self;
+        let shared = Shared { host, secret, ..Shared::default() };
         thread::scope(|scope| {
-            let Self { server, run, host, secret } = self;
             let hung_up = run.try_clone();
             scope.spawn(|| read_run(run, &shared, render));
             while !ends.load(Ordering::Relaxed) {
-                if let Ok(Some(request)) = server.recv_timeout(PERIOD) {
-                    answer(request, &host, &secret, &shared);
+                // Without a descriptor or a thread for somebody, others are waited for.
+                let Ok((stream, _)) = listener.accept() else {
+                    thread::sleep(PAUSE);
+                    continue;
+                };
+                if shared.connections.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS {
+                    let answer = || answer(stream, &shared, ends);
+                    if thread::Builder::new().spawn_scoped(scope, answer).is_ok() {
+                        continue;
+                    }
                 }
+                shared.connections.fetch_sub(1, Ordering::Relaxed);
             }
             // Who reads the run and who waits for news of it end, too.
             let _ = hung_up.map(|run| run.shutdown(std::net::Shutdown::Both));
@@ -151,6 +172,7 @@ fn read_run(run: UnixStream, shared: &Shared, render: &Render<'_>) {
                 shared.run().page = Some(page);
                 break;
             }
+            Ok(_) if line.len() > LONGEST_FIGURES => break,
             Ok(_) => {
                 let mut run = shared.run();
                 if run.lines.len() == HISTORY {
@@ -179,29 +201,43 @@ fn plain_page(text: &str) -> String {
     )
 }
 
-fn answer(request: Request, host: &str, secret: &str, shared: &Arc<Shared>) {
-    let is_for_us = request.headers().iter().any(|header| {
-        header.field.equiv("Host") && header.value.as_str().eq_ignore_ascii_case(host)
-    });
-    let is_reading = matches!(request.method(), Method::Get | Method::Head);
-    let page = format!("/{secret}/");
-    let events = format!("/{secret}/events");
-    let url = request.url().to_owned();
-    // A page that is gone by now is no error of the run.
-    let _ = match () {
-        () if !is_for_us => refuse(request, 421, "this server has another name"),
-        () if url != page && url != events => refuse(request, 404, "there is nothing here"),
-        () if !is_reading => refuse(request, 405, "this page can only be read"),
-        () if url == page => send_page(request, shared),
-        () => send_events(request, shared),
-    };
+/// Answers one request. One that comes too late, or is none, gets no answer, and what becomes of a
+/// page that is gone is nothing to the run.
+fn answer(mut stream: TcpStream, shared: &Shared, ends: &AtomicBool) {
+    if let Ok(request) = read_request(&mut stream, ends) {
+        let _ = answer_request(&mut stream, &request, shared);
+    }
+    shared.connections.fetch_sub(1, Ordering::Relaxed);
 }
 
-fn refuse(request: Request, status: u16, text: &str) -> io::Result<()> {
-    request.respond(Response::from_string(text).with_status_code(StatusCode(status)))
+fn answer_request(stream: &mut TcpStream, request: &Request, shared: &Shared) -> io::Result<()> {
+    let is_for_us = request.host.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(&shared.host));
+    let page = format!("/{}/", shared.secret);
+    let events = format!("{page}events");
+    let mut refuse = |status: &str, text: &str| respond(stream, request, status, &[], text);
+    match &request.target {
+        _ if !is_for_us => refuse("421 Misdirected Request", "this server has another name"),
+        target if *target != page && *target != events => {
+            refuse("404 Not Found", "there is nothing here")
+        }
+        _ if !["GET", "HEAD"].contains(&&*request.method) => {
+            refuse("405 Method Not Allowed", "this page can only be read")
+        }
+        target if *target == page => send_page(stream, request, shared),
+        // A place less for pages, and one for what asks for them.
+        _ if shared.pages.fetch_add(1, Ordering::Relaxed) >= MOST_PAGES => {
+            shared.pages.fetch_sub(1, Ordering::Relaxed);
+            refuse("503 Service Unavailable", "too many pages look at this run")
+        }
+        _ => {
+            let sent = write_events(stream, shared);
+            shared.pages.fetch_sub(1, Ordering::Relaxed);
+            sent
+        }
+    }
 }
 
-fn send_page(request: Request, shared: &Shared) -> io::Result<()> {
+fn send_page(stream: &mut TcpStream, request: &Request, shared: &Shared) -> io::Result<()> {
     let record = shared.run().page.clone();
     let (page, policy) = match record {
         Some(page) => (page, POLICY_OF_RECORD.to_owned()),
@@ -210,41 +246,15 @@ fn send_page(request: Request, shared: &Shared) -> io::Result<()> {
             (live_page(&nonce), policy_of_live_page(&nonce))
         }
     };
-    let mut response = Response::from_string(page);
-    for (name, value) in [
-        ("Content-Type", "text/html; charset=utf-8"),
-        ("Content-Security-Policy", &policy),
-        ("Cache-Control", "no-store"),
-        ("Referrer-Policy", "no-referrer"),
-        ("X-Content-Type-Options", "nosniff"),
-    ] {
-        // Both are plain ASCII.
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    request.respond(response)
+    let headers =
+        [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", &*policy)];
+    respond(stream, request, "200 OK", &headers, &page)
 }
 
-/// Server-sent events (HTML, 9.2), on a thread of their own for as long as the page is there.
-fn send_events(request: Request, shared: &Arc<Shared>) -> io::Result<()> {
-    if shared.pages.fetch_add(1, Ordering::Relaxed) >= MOST_PAGES {
-        shared.pages.fetch_sub(1, Ordering::Relaxed);
-        return refuse(request, 503, "too many pages look at this run");
-    }
-    let shared = Arc::clone(shared);
-    thread::Builder::new().name("page".into()).spawn(move || {
-        let _ = write_events(request.into_writer(), &shared);
-        shared.pages.fetch_sub(1, Ordering::Relaxed);
-    })?;
-    Ok(())
-}
-
+/// Server-sent events (HTML, 9.2), for as long as the page is there.
 fn write_events(mut to: impl Write, shared: &Shared) -> io::Result<()> {
-    to.write_all(
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
-          X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-    )?;
+    let head = head("200 OK", &[("Content-Type", "text/event-stream")]);
+    write!(to, "{head}\r\n")?;
     let mut sent = 0;
     loop {
         let (lines, is_over) = {
@@ -395,6 +405,34 @@ mod tests {
             socket.finish(&"bad");
             get(host, host, &format!("{page}events"));
             assert!(get(host, host, page).contains("&lt;no record>"));
+        });
+    }
+
+    /// Anybody on the machine can connect, and need not know the secret for that.
+    #[test]
+    fn nobody_keeps_others_from_the_page() {
+        with_server(|_socket, host, page| {
+            let send = |text: &str| {
+                let mut stream = TcpStream::connect(host).unwrap();
+                // The server may have closed it already.
+                let _ = stream.write_all(text.as_bytes());
+                stream
+            };
+            let head = format!("POST {page} HTTP/1.1\r\nHost: {host}\r\n");
+            let slow = [
+                send("GE"),
+                send(&format!("{head}Content-Length: 5000\r\n\r\nab")),
+                send(&format!("{head}Content-Length: 18446744073709551615\r\n\r\nab")),
+                send(&format!("GET {page} HTTP/1.1\r\nX: {}", "x".repeat(1 << 20))),
+                send(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").repeat(10_000)),
+            ];
+            assert!(get(host, host, page).contains("EventSource"));
+            drop(slow);
+            // More than there is room for, until they are too late.
+            let idle: Vec<TcpStream> = (0..2 * MOST_CONNECTIONS).map(|_| send("")).collect();
+            thread::sleep(Duration::from_secs(3));
+            assert!(get(host, host, page).contains("EventSource"));
+            drop(idle);
         });
     }
 
