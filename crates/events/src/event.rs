@@ -174,9 +174,11 @@ pub struct CalledFunction {
 pub struct SummedCalls {
     /// The function that was called.
     pub function: FunctionId,
-    /// Calls that ended.
+    /// Calls that began.
     pub count: u64,
-    /// Their time, without that of calls of the same function inside.
+    /// Those of them that never ended, or of libc were left by an exception or longjmp(3).
+    pub unfinished: u64,
+    /// The time of those that ended, without that of calls of the same function inside.
     pub time: Nanos,
     /// Of it, what no watched call inside them took.
     pub own: Nanos,

@@ -5,6 +5,9 @@ use tapstone_names::pkcs11::Rv;
 
 use crate::timeline::{CalledFunction, End, Family, Span, Timeline};
 
+/// What is said of a call that had not returned when its process ended.
+pub const NEVER: &str = "never returned";
+
 /// What is said of a call that an exception or longjmp(3) went past.
 pub const LEFT: &str = "left by an exception";
 
@@ -13,7 +16,7 @@ pub const LEFT: &str = "left by an exception";
 pub fn failure(timeline: &Timeline, span: &Span) -> Option<String> {
     match span.end_kind {
         End::Abandoned => return Some(LEFT.to_owned()),
-        End::Open => return Some("never returned".to_owned()),
+        End::Open => return Some(NEVER.to_owned()),
         End::Unseen => return None,
         End::Returned | End::Replaced if span.result == 0 => return None,
         End::Returned | End::Replaced => {}

@@ -168,7 +168,10 @@ impl<W: Write> TraceWriter<'_, W> {
 
     /// Says where the trace ends that it is not whole.
     fn dropped(&mut self) -> io::Result<()> {
-        let dropped = self.timeline.dropped;
+        let Timeline { dropped, summed, .. } = self.timeline;
+        // Of each call that was only counted there is neither beginning nor end.
+        let summed = summed.iter().fold(0, |all: u64, calls| calls.count.saturating_add(all));
+        let dropped = dropped.saturating_add(summed.saturating_mul(2));
         let root = self.timeline.root;
         if dropped == 0 {
             return Ok(());

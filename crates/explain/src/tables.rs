@@ -38,7 +38,8 @@ pub fn describe(
     record.layers = layers(timeline, &owners);
     worker_first(record);
     let (mut calls, cases) = calls(timeline, &owners);
-    if !operations.is_whole && operations.count() > 0 {
+    // Of calls that were only counted nobody knows which belong to an operation.
+    if !operations.is_whole && operations.count() > 0 && timeline.summed_from.is_none() {
         for call in &mut calls {
             call.per_operation = Some(call.count as f64 / operations.count() as f64);
         }
@@ -64,18 +65,19 @@ pub fn describe(
     let findings = findings::find(timeline, &operations, files);
     let objections = system_calls.stops.objections(&findings);
     // What was summed has the same waste in it, or not.
-    let unlisted = (operations.is_whole && timeline.summed_from.is_some()).then(|| {
-        format!(
-            "found in {}: what removing it saves in all of it is not known",
-            words::one_command(timeline)
-        )
+    let unlisted = timeline.summed_from.map(|_| {
+        let listed = format!("found in {}", words::one_command(timeline));
+        match operations.is_whole {
+            true => format!("{listed}: what removing it saves in all of it is not known"),
+            false => listed,
+        }
     });
     let described = findings.iter().zip(objections).map(|(finding, objection)| {
-        let objection = objection.or_else(|| unlisted.clone());
-        let predicts = !finding.removed.is_empty() && objection.is_none();
+        let is_part = operations.is_whole && unlisted.is_some();
+        let predicts = !finding.removed.is_empty() && objection.is_none() && !is_part;
         let saving = || prediction::saving(timeline, &operations, &prediction::union([finding]));
         let mut described = finding.record(timeline, predicts.then(saving));
-        described.evidence.extend(objection);
+        described.evidence.extend(objection.into_iter().chain(unlisted.clone()));
         described
     });
     record.findings.extend(described);
@@ -240,7 +242,8 @@ fn add_summed(
     };
     let known = summed.failed.iter().map(|(code, count)| (name(code), *count));
     let others = ("other codes".to_owned(), summed.other_failures);
-    for (code, count) in known.chain([others]).filter(|(_, count)| *count > 0) {
+    let unfinished = (codes::NEVER.to_owned(), if is_libc { 0 } else { summed.unfinished });
+    for (code, count) in known.chain([others, unfinished]).filter(|(_, count)| *count > 0) {
         let failed = tally.failed.entry(code).or_default();
         *failed = failed.saturating_add(count);
     }
@@ -391,6 +394,7 @@ mod tests {
         let summed = |failed: &[(Option<u64>, u64)], other_failures| SummedCalls {
             function,
             count: 10,
+            unfinished: other_failures,
             time: millis(20),
             own: millis(15),
             failed: failed.to_vec(),
@@ -409,7 +413,12 @@ mod tests {
             (table[0].count, table[0].total_ns, table[0].own_ns),
             (21, millis(41), millis(31))
         );
-        let failed = [("CKR_DEVICE_ERROR", 3), ("left by an exception", 1), ("other codes", 2)];
+        let failed = [
+            ("CKR_DEVICE_ERROR", 3),
+            ("left by an exception", 1),
+            ("never returned", 2),
+            ("other codes", 2),
+        ];
         assert_eq!(table[0].failed, failed.map(|(code, count)| (code.to_owned(), count)).into());
         assert_eq!(cases[0].completed, 1, "figures are of those that were listed");
         // As a file says that nobody wrote in earnest.

@@ -223,10 +223,6 @@ impl Timeline {
         self.watch_costs
             .extend(other.watch_costs.into_iter().map(|(id, cost)| (renumbered(id), cost)));
         self.running.extend(other.running.into_iter().map(|(id, it)| (renumbered(id), it)));
-        let summed = other.summed.into_iter();
-        self.summed
-            .extend(summed.map(|it| SummedCalls { function: renumbered(it.function), ..it }));
-        self.summed_from = self.summed_from.into_iter().chain(other.summed_from).min();
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);

@@ -25,7 +25,9 @@ const _: () = assert!(CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>() <
 pub struct CallTotals {
     /// The number by which events call the stub, and one: 0 is no function.
     pub slot_and_one: u64,
-    /// Calls that ended.
+    /// Calls that began.
+    pub begun: u64,
+    /// Those of them that ended.
     pub count: u64,
     /// Their time, on the probe's clock, without that of calls of the same function inside.
     pub time: u64,
@@ -50,8 +52,6 @@ pub struct Failures {
 /// A call that is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SummedCall {
-    /// The number by which events call the stub.
-    pub slot: u32,
     /// Its time, on the probe's clock; 0 for one inside a call of the same function, whose time it
     /// is already.
     pub time: u64,
@@ -62,7 +62,18 @@ pub struct SummedCall {
 }
 
 impl CallTotals {
-    fn add(&mut self, call: &SummedCall) {
+    /// A call begins.
+    pub fn begin(&mut self) {
+        self.begun += 1;
+    }
+
+    /// One that began is nothing to be counted after all.
+    pub fn take_back(&mut self) {
+        self.begun -= 1;
+    }
+
+    /// A call that began is over.
+    pub fn end(&mut self, call: &SummedCall) {
         self.count += 1;
         self.time += call.time;
         self.own += call.own;
@@ -112,31 +123,31 @@ impl ThreadTotals {
         unsafe { chunk.write(Chunk { process, thread, used, content: CHUNK_TOTALS }) };
     }
 
-    /// Adds a call. False: there is no chunk, or no room in it for another function.
-    pub fn add(&mut self, call: &SummedCall) -> bool {
+    /// The sums of the function that events call so. `None`: there is no chunk, or no room in it for
+    /// another function.
+    pub fn of(&mut self, slot: u32) -> Option<&mut CallTotals> {
         if self.chunk.is_null() {
-            return false;
+            return None;
         }
-        let key = u64::from(call.slot) + 1;
+        let key = u64::from(slot) + 1;
         // SAFETY: inside the chunk, which is this thread's.
         let all = unsafe { self.chunk.cast::<u8>().add(CHUNK_HEAD_BYTES) }.cast::<CallTotals>();
         for probed in 0..MOST_TOTALS {
-            let at = (call.slot as usize + probed) % MOST_TOTALS;
+            let at = (slot as usize + probed) % MOST_TOTALS;
             // SAFETY: as above.
             let totals = unsafe { &mut *all.add(at) };
             if totals.slot_and_one == key || totals.slot_and_one == 0 {
                 totals.slot_and_one = key;
-                totals.add(call);
                 let end = (CHUNK_HEAD_BYTES + (at + 1) * size_of::<CallTotals>()) as u32;
                 // SAFETY: as above.
                 let used = unsafe { &(*self.chunk).used };
                 if used.load(Ordering::Relaxed) < end {
                     used.store(end, Ordering::Release);
                 }
-                return true;
+                return Some(totals);
             }
         }
-        false
+        None
     }
 }
 
@@ -193,8 +204,12 @@ mod tests {
         totals
     }
 
-    fn call(slot: u32, time: u64, failure: Option<u64>) -> SummedCall {
-        SummedCall { slot, time, own: time / 2, failure }
+    /// A call, from its beginning to its end. False: there was no room for it.
+    fn add(totals: &mut ThreadTotals, slot: u32, time: u64, failure: Option<u64>) -> bool {
+        let Some(totals) = totals.of(slot) else { return false };
+        totals.begin();
+        totals.end(&SummedCall { time, own: time / 2, failure });
+        true
     }
 
     #[test]
@@ -203,7 +218,7 @@ mod tests {
         let mut totals = begun(&memory);
         assert!(memory.totals().is_empty());
         for (slot, time) in [(0, 10), (5, 100), (0, 30), (5, 200), (0, 2)] {
-            assert!(totals.add(&call(slot, time, None)));
+            assert!(add(&mut totals, slot, time, None));
         }
         let sums: Vec<_> = memory
             .totals()
@@ -217,13 +232,26 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_never_ends_has_begun() {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        for _ in 0..3 {
+            totals.of(4).unwrap().begin();
+        }
+        totals.of(4).unwrap().end(&SummedCall::default());
+        totals.of(4).unwrap().take_back();
+        let [sum] = memory.totals()[..] else { panic!() };
+        assert_eq!((sum.begun, sum.count), (2, 1));
+    }
+
+    #[test]
     fn failures_are_told_apart_as_far_as_there_is_room() {
         let memory = Memory::new();
         let mut totals = begun(&memory);
         for code in [5, 6, 5, LEFT, 8, 9, 10, 9, 5] {
-            totals.add(&call(1, 1, Some(code)));
+            add(&mut totals, 1, 1, Some(code));
         }
-        totals.add(&call(1, 1, None));
+        add(&mut totals, 1, 1, None);
         let [sum] = memory.totals()[..] else { panic!() };
         let failures: Vec<_> = sum.failures.iter().map(|it| (it.code, it.count)).collect();
         assert_eq!(failures, [(5, 3), (6, 1), (LEFT, 1), (8, 1)]);
@@ -236,12 +264,12 @@ mod tests {
         let mut totals = begun(&memory);
         let slots = (0..MOST_TOTALS as u32).map(|number| number * MOST_TOTALS as u32);
         for slot in slots.clone() {
-            assert!(totals.add(&call(slot, 2, None)));
+            assert!(add(&mut totals, slot, 2, None));
         }
         assert_eq!(memory.totals().len(), MOST_TOTALS);
-        assert!(!totals.add(&call(1, 2, None)), "no room for another");
+        assert!(!add(&mut totals, 1, 2, None), "no room for another");
         for slot in slots {
-            assert!(totals.add(&call(slot, 2, None)), "there is for those that are known");
+            assert!(add(&mut totals, slot, 2, None), "there is for those that are known");
         }
         assert!(memory.totals().iter().all(|it| (it.count, it.time) == (2, 4)));
     }
@@ -249,21 +277,21 @@ mod tests {
     #[test]
     fn nothing_is_added_without_a_chunk_or_to_another_processs() {
         let mut totals = ThreadTotals::new();
-        assert!(!totals.has_chunk(7) && !totals.add(&call(1, 2, None)));
+        assert!(!totals.has_chunk(7) && !add(&mut totals, 1, 2, None));
         let memory = Memory::new();
         // SAFETY: as in `begun`.
         unsafe { totals.begin(memory.0, 7, 8) };
         assert!(totals.has_chunk(7) && !totals.has_chunk(9));
         // SAFETY: null is none.
         unsafe { totals.begin(ptr::null_mut(), 9, 9) };
-        assert!(!totals.has_chunk(9) && !totals.add(&call(1, 2, None)));
+        assert!(!totals.has_chunk(9) && !add(&mut totals, 1, 2, None));
     }
 
     #[test]
     fn the_last_function_lies_inside_the_chunk() {
         let memory = Memory::new();
         let mut totals = begun(&memory);
-        totals.add(&call(MOST_TOTALS as u32 - 1, 2, None));
+        add(&mut totals, MOST_TOTALS as u32 - 1, 2, None);
         // SAFETY: written by `begin`.
         let used = unsafe { (*memory.0).used.load(Ordering::Acquire) } as usize;
         assert_eq!(used, CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>());

@@ -160,7 +160,7 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
             thread.journal.write_event(&SharedFile, head, words, bytes);
         }
         // Nothing else is kept there of such a call.
-        None => frame.written = ptr::without_provenance_mut(thread.begin_sum() as usize),
+        None => frame.written = ptr::without_provenance_mut(thread.begin_sum(frame.id) as usize),
     }
     // SAFETY: as above.
     unsafe { fixes::before_span(thread, frame, function) }
@@ -206,6 +206,7 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kin
     let answer = unsafe { fixes::before_leaf(thread, frame, function, kind) };
     if timing == LeafTiming::AtBeginning && !thread.journal.lists_calls(&SharedFile) {
         frame.state = SUMMED_LEAF;
+        thread.begin_summed(frame.id);
         frame.start = now();
     } else if timing == LeafTiming::AtBeginning {
         // SAFETY: as above.
@@ -240,6 +241,7 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
         leaf.a = 0;
     }
     if !thread.journal.lists_calls(&SharedFile) {
+        thread.begin_summed(frame.id);
         return thread.sum_leaf(frame.id, leaf.sum, false);
     }
     match ticks().ending_of_quick(kind, leaf.sum) {
@@ -258,7 +260,7 @@ fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     service::note_descriptor(kind, frame, frame.note);
     let time = end.saturating_sub(frame.start);
     if ticks().ending_of_wait(kind, time) == LeafEnding::TakenBack {
-        return;
+        return thread.take_back_summed(frame.id);
     }
     let waits_for = flags(frame, kind, frame.note, time) & (FLAG_SERVICE | FLAG_TERMINAL);
     let waited = matches!(kind, Kind::Lock | Kind::Children) || waits_for != 0;

@@ -15,7 +15,7 @@ use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse, Journal};
-use tapstone_probe_core::totals::{LEFT, SummedCall, ThreadTotals};
+use tapstone_probe_core::totals::{CallTotals, LEFT, SummedCall, ThreadTotals};
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
 use crate::file::SharedFile;
@@ -316,13 +316,44 @@ impl Thread {
     }
 
     /// The call that has just begun is summed. Returns what others took inside the one around it so
-    /// far, for [`pop`](Self::pop).
+    /// far, for [`end_sum`](Self::end_sum).
     #[inline(always)]
-    pub(crate) fn begin_sum(&mut self) -> u64 {
+    pub(crate) fn begin_sum(&mut self, slot: u32) -> u64 {
         if let Some(open) = self.innermost() {
             open.function |= SUMMED;
         }
+        self.begin_summed(slot);
         core::mem::take(&mut self.inside)
+    }
+
+    /// A call begins that is only counted.
+    pub(crate) fn begin_summed(&mut self, slot: u32) {
+        if let Some(totals) = self.totals_of(slot) {
+            totals.begin();
+        }
+    }
+
+    /// One that began is nothing to be counted after all.
+    pub(crate) fn take_back_summed(&mut self, slot: u32) {
+        if let Some(totals) = self.totals_of(slot) {
+            totals.take_back();
+        }
+    }
+
+    /// Where calls of that function are summed on this thread; where there is no room for that,
+    /// nowhere, which is counted.
+    fn totals_of(&mut self, slot: u32) -> Option<&mut CallTotals> {
+        let process = SharedFile.process();
+        if !self.totals.has_chunk(process) {
+            let chunk = SharedFile.take_chunk(ChunkUse::Totals);
+            // SAFETY: a chunk of the file that nobody else has, or null.
+            unsafe { self.totals.begin(chunk, process, own_id()) };
+        }
+        let totals = self.totals.of(slot);
+        if totals.is_none() {
+            SharedFile.count_dropped();
+        }
+        totals
     }
 
     /// Adds a call that is over and was not listed. Of its `time`, so much was spent `inside` other
@@ -332,14 +363,8 @@ impl Thread {
             self.open.get(..self.depth).is_some_and(|open| open.iter().any(|it| it.id == slot));
         let own = time.saturating_sub(inside);
         let time = if is_inside_itself { 0 } else { time };
-        let process = SharedFile.process();
-        if !self.totals.has_chunk(process) {
-            let chunk = SharedFile.take_chunk(ChunkUse::Totals);
-            // SAFETY: a chunk of the file that nobody else has, or null.
-            unsafe { self.totals.begin(chunk, process, own_id()) };
-        }
-        if !self.totals.add(&SummedCall { slot, time, own, failure }) {
-            SharedFile.count_dropped();
+        if let Some(totals) = self.totals_of(slot) {
+            totals.end(&SummedCall { time, own, failure });
         }
     }
 

@@ -231,7 +231,7 @@ impl Trial<'_> {
 
     fn options(&self, on: bool) -> ProbeOptions {
         let fixes = self.fixes.clone();
-        ProbeOptions { fixes, on, data: false, callers: false, size: self.size }
+        ProbeOptions { fixes, on, data: false, callers: false, size: self.size, listed: None }
     }
 
     fn one(
@@ -279,6 +279,10 @@ impl Trial<'_> {
         let behaviour = Behaviour::new(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
+            if resident.probe.buffer().is_summing() {
+                let what = "in the daemon calls are only counted by now (--events-size)";
+                return Err(TrialError::Lost { what: vec![what.to_owned()] });
+            }
             let now = resident.probe.buffer().applied();
             for ((count, now), before) in
                 applied.iter_mut().zip(now).zip(before.unwrap_or_default())

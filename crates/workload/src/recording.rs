@@ -37,11 +37,12 @@ pub fn record_workload<S: EventSource>(
         head: WorkloadHead {
             program: collector.program,
             module,
-            wall_ns: Nanos(run.ended.0.saturating_sub(run.started.0)),
+            wall_ns: run.summed_from.unwrap_or(run.ended) - run.started,
             transaction: transaction.map(str::to_owned),
             slots: numbered.slots,
             losses: WorkloadLosses {
-                dropped: run.dropped,
+                // Of each call that was only counted there is neither beginning nor end.
+                dropped: run.dropped.saturating_add(collector.summed.saturating_mul(2)),
                 other_modules: (all - kept) as u64,
                 unfinished: numbered.unfinished,
             },
@@ -57,6 +58,8 @@ struct Collector {
     threads: Vec<SeenThread>,
     places: HashMap<(u32, u32), usize>,
     current: Option<usize>,
+    /// Calls of PKCS#11 that were counted, and not listed.
+    summed: u64,
 }
 
 impl Collector {
@@ -67,6 +70,12 @@ impl Collector {
                 file.clone_into(&mut self.program);
             }
             Event::Function(function) => self.functions.push(function),
+            Event::Summed(calls) => {
+                let function = self.functions.get(calls.function.0 as usize);
+                if function.is_some_and(|function| function.family == Family::Pkcs11) {
+                    self.summed = self.summed.saturating_add(calls.count);
+                }
+            }
             Event::Thread { process, id } => self.turn_to(process, id),
             Event::Executed(_) => {
                 if let Some(thread) = self.thread() {

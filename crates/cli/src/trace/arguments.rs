@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) workload: Option<PathBuf>,
     /// The largest size of the events, after which calls are counted and no longer listed
-    /// [default: 64M; 2G with --events, --operation, --workload, --perfetto or --folded]
+    /// [default: 2G, with calls listed in 56M, or in all of it with --events, --operation,
+    /// --workload, --perfetto or --folded]
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     events_size: Option<usize>,
     #[command(flatten)]
@@ -116,18 +117,22 @@ impl AttachArguments {
 }
 
 impl Arguments {
-    /// How large the events may become, in bytes. Where each call matters, there is room for some
-    /// 25 million; else a trace of any length needs less than 300 MB with the analysis.
+    /// How large the events may become, in bytes.
     pub(crate) fn events_size(&self) -> u64 {
-        const EACH_CALL: u64 = 2 << 30;
-        const FIRST_CALLS: u64 = 64 << 20;
+        const LARGEST: u64 = 2 << 30;
+        self.events_size.map_or(LARGEST, |size| size as u64)
+    }
+
+    /// In how much of that calls are listed, where not all of them are needed: so a trace of any
+    /// length takes less than 300 MB with the analysis. What else happens has more room.
+    pub(crate) fn listed(&self) -> Option<u64> {
+        const FIRST_CALLS: u64 = 56 << 20;
         let needs_each = [&self.events, &self.workload, &self.perfetto, &self.folded]
             .into_iter()
             .any(Option::is_some)
             || self.operation != OperationRule::Whole
             || self.attached.is_asked();
-        let default = if needs_each { EACH_CALL } else { FIRST_CALLS };
-        self.events_size.map_or(default, |size| size as u64)
+        (!needs_each && self.events_size.is_none()).then_some(FIRST_CALLS)
     }
 
     /// System calls to observe. An operation that is one needs it.

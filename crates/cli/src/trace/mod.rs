@@ -59,6 +59,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
         data: arguments.data,
         callers: !arguments.no_callers,
         size: EventBytes(arguments.events_size()),
+        listed: arguments.listed().map(EventBytes),
     };
     let plan = ObservationPlan {
         system_calls: arguments.system_calls(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
+use tapstone_workload::{WorkloadLimits, read_workload};
 
 use crate::clients::client;
 use crate::kept::read;
@@ -64,6 +65,49 @@ fn calls_of_threads_and_children_are_counted_as_they_are_listed() {
         let Some((program, _hsm)) = client(options) else { return };
         counted_as_listed(&program, size);
     }
+}
+
+/// What is left by longjmp(3), or never returns, has begun.
+#[test]
+fn a_call_that_never_returned_is_counted_and_told() {
+    let Some(program) = trouble("hang", 20_000) else { return };
+    let killed = Program::new("timeout").args("-s KILL 2");
+    let killed = program.all_words().iter().fold(killed, Program::arg);
+    let record = killed.traced_with("--events-size 256k").exits(137).record();
+    let never =
+        |call: &str| self::call(&record, MODULE, call).failed.get("never returned").copied();
+    assert_eq!(never("C_Sign"), Some(1), "{:?}", record.calls);
+    assert!(call(&record, MODULE, "C_Digest").count >= 20_000);
+    let Some(program) = trouble("alarm", 2_000) else { return };
+    let sleeps = |options: &str| {
+        let record = program.traced_with(options).exits(0).record();
+        let sleeps = record.calls.iter().filter(|call| call.function == "nanosleep");
+        (sleeps.map(|call| call.count).sum::<u64>(), record.dropped)
+    };
+    assert_eq!(sleeps("--events-size 256k"), sleeps(""));
+}
+
+/// Figures per operation are of those that were listed, or there are none.
+#[test]
+fn counted_calls_belong_to_no_operation() {
+    let Some(program) = trouble("digest", 20_000) else { return };
+    let each = |options: &str| {
+        let record = program.traced_with(options).exits(0).record();
+        call(&record, MODULE, "C_Digest").per_operation
+    };
+    assert_eq!(each("--operation C_Digest"), Some(1.0));
+    assert_eq!(each("--operation C_Digest --events-size 256k"), None);
+}
+
+/// A load of which only a part was listed says how much is missing.
+#[test]
+fn a_workload_says_what_was_only_counted() {
+    let Some(program) = trouble("digest", 20_000) else { return };
+    let left = program.traced_with("--events-size 256k --workload load").exits(0);
+    let summed: u64 = left.record().warnings[0].split(' ').next().unwrap().parse().unwrap();
+    let load = read_workload(&left.file("load"), WorkloadLimits::default()).unwrap();
+    assert_eq!(load.head.losses.dropped, 2 * summed);
+    assert!(load.head.wall_ns < left.record().command_time.unwrap().wall_ns);
 }
 
 /// The times of calls inside calls are not counted twice.

@@ -103,7 +103,8 @@ impl Buffer {
                 None => (CLOCK_NANOS, 1_000),
             };
             header.most = most;
-            header.listing = (most - most.div_ceil(TOTALS_PART)).max(1);
+            let listed = options.listed.map_or(most, |it| it.0 / CHUNK_BYTES as u64);
+            header.listing = (most - most.div_ceil(TOTALS_PART)).min(listed).max(1);
             header.ready = AtomicU64::new(first);
             header.options = if options.data { CAPTURE_DATA } else { 0 }
                 | if options.callers { CAPTURE_CALLERS } else { 0 };
@@ -128,7 +129,9 @@ impl Buffer {
     pub(crate) fn keep_ahead(&self) {
         let header = self.header();
         let taken = header.taken.load(Ordering::Acquire);
-        let wanted = (2 * (taken / STEP * STEP) + AHEAD).min(header.most);
+        // Calls take no more than they are listed in.
+        let twice = (2 * (taken / STEP * STEP)).min(taken.max(header.listing));
+        let wanted = (twice + AHEAD).min(header.most);
         let mut ready = header.ready.load(Ordering::Acquire);
         while ready < wanted && self.full.get().is_none() {
             let more = STEP.min(header.most - ready);
@@ -168,6 +171,12 @@ impl Buffer {
     #[must_use]
     pub fn processes(&self) -> u64 {
         self.header().processes.load(Ordering::Acquire)
+    }
+
+    /// Whether calls are counted by now, and no longer listed.
+    #[must_use]
+    pub fn is_summing(&self) -> bool {
+        self.header().summed_from.load(Ordering::Acquire) != 0
     }
 
     /// What is missing so far.

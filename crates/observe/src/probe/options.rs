@@ -15,6 +15,8 @@ pub struct ProbeOptions {
     pub callers: bool,
     /// How much may be written.
     pub size: EventBytes,
+    /// In how much of it calls are listed; those beyond are counted. `None`: in nearly all of it.
+    pub listed: Option<EventBytes>,
 }
 
 /// How many bytes of events may be written.

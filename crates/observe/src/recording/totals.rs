@@ -46,7 +46,9 @@ pub(super) fn summed_calls(
         });
         Some(SummedCalls {
             function: images.function(image, u32::try_from(slot).ok()?)?,
-            count: word(offset_of!(CallTotals, count)),
+            count: word(offset_of!(CallTotals, begun)),
+            unfinished: word(offset_of!(CallTotals, begun))
+                .saturating_sub(word(offset_of!(CallTotals, count))),
             time: scale.duration(word(offset_of!(CallTotals, time))),
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
