@@ -2,7 +2,7 @@
 
 .PHONY: help demo test setup build lint bench bpf watch-hour watch-programs within within-real \
 	attribution twins capacity interrupts faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs \
-	dist dist-test book words picture clean
+	smoke-aarch64 dist dist-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -130,6 +130,10 @@ dist:
 dist-test:
 	@scripts/setup dist
 	@scripts/dist-test $(ON)
+
+# Ten minutes the first time.
+smoke-aarch64:
+	@scripts/smoke-aarch64
 
 book:
 	@scripts/setup book
