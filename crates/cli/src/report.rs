@@ -108,7 +108,7 @@ pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn serve(socket: &Path) -> anyhow::Result<Exit> {
     let ends = interrupt::flag_on_signals()?;
     let server = LiveServer::start(socket)?;
-    say!("{}", server.url());
+    outln!("{}", server.url());
     say!("open this in a browser of this machine; Ctrl-C ends it");
     let name = socket.display().to_string();
     server.serve(&|record| page_of_run(&name, record), &ends);

@@ -224,7 +224,7 @@ fn answer_request(stream: &mut TcpStream, request: &Request, shared: &Shared) ->
             refuse("405 Method Not Allowed", "this page can only be read")
         }
         target if *target == page => send_page(stream, request, shared),
-        // A place less for pages, and one for what asks for them.
+        // Each page has a thread for as long as it looks.
         _ if shared.pages.fetch_add(1, Ordering::Relaxed) >= MOST_PAGES => {
             shared.pages.fetch_sub(1, Ordering::Relaxed);
             refuse("503 Service Unavailable", "too many pages look at this run")

@@ -35,10 +35,10 @@ impl Drop for Server {
 fn serve(socket: &Path) -> (Server, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
     private_environment(&mut command);
-    command.args(["report", "--serve"]).arg(socket).stderr(Stdio::piped());
+    command.args(["report", "--serve"]).arg(socket).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut url = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut url).unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
     let server = Server(child);
     let (host, page) = url.trim_end().strip_prefix("http://").expect(&url).split_once('/').unwrap();
     (server, host.to_owned(), format!("/{page}"))
