@@ -135,7 +135,7 @@ fn listener(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Who looks.
+/// All who look at the run, and where new ones come.
 struct Readers {
     listener: UnixListener,
     readers: Vec<Reader>,

@@ -62,17 +62,17 @@ pub struct SummedCall {
 }
 
 impl CallTotals {
-    /// A call begins.
+    /// Notes that a call begins, so that one that never ends is known.
     pub fn begin(&mut self) {
         self.begun += 1;
     }
 
-    /// One that began is nothing to be counted after all.
+    /// Forgets a call that began: it waited for nothing. Its beginning may have found no room.
     pub fn take_back(&mut self) {
-        self.begun -= 1;
+        self.begun = self.begun.saturating_sub(1);
     }
 
-    /// A call that began is over.
+    /// Adds a call that is over.
     pub fn end(&mut self, call: &SummedCall) {
         self.count += 1;
         self.time += call.time;
@@ -240,8 +240,11 @@ mod tests {
         }
         totals.of(4).unwrap().end(&SummedCall::default());
         totals.of(4).unwrap().take_back();
-        let [sum] = memory.totals()[..] else { panic!() };
+        // Its beginning found no room.
+        totals.of(5).unwrap().take_back();
+        let [sum, other] = memory.totals()[..] else { panic!() };
         assert_eq!((sum.begun, sum.count), (2, 1));
+        assert_eq!((other.begun, other.count), (0, 0));
     }
 
     #[test]

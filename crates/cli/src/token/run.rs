@@ -336,8 +336,10 @@ impl Session<'_> {
                 }
             }
         }
+        // Whoever looks on may take the record slowly: it is written first.
+        let put = self.arguments.output.shared.put(&self.record);
         self.live.finish(&self.record);
-        self.arguments.output.shared.put(&self.record)?;
+        put?;
         Ok(self.exit)
     }
 }

@@ -123,8 +123,9 @@ impl Arguments {
         self.events_size.map_or(LARGEST, |size| size as u64)
     }
 
-    /// In how much of that calls are listed, where not all of them are needed: so a trace of any
-    /// length takes less than 300 MB with the analysis. What else happens has more room.
+    /// In how much of that calls are listed, where not all of them are needed: so a trace of
+    /// any number of calls takes less than 300 MB with the analysis, where few threads make them.
+    /// What else happens has more room.
     pub(crate) fn listed(&self) -> Option<u64> {
         const FIRST_CALLS: u64 = 56 << 20;
         let needs_each = [&self.events, &self.workload, &self.perfetto, &self.folded]

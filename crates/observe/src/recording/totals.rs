@@ -44,11 +44,13 @@ pub(super) fn summed_calls(
             let code = word(at + offset_of!(Failures, code));
             ((code != LEFT).then_some(code), word(at + offset_of!(Failures, count)))
         });
+        let begun = word(offset_of!(CallTotals, begun));
+        let ended = word(offset_of!(CallTotals, count));
         Some(SummedCalls {
             function: images.function(image, u32::try_from(slot).ok()?)?,
-            count: word(offset_of!(CallTotals, begun)),
-            unfinished: word(offset_of!(CallTotals, begun))
-                .saturating_sub(word(offset_of!(CallTotals, count))),
+            // The beginning of a call may have found no room, and its end some.
+            count: begun.max(ended),
+            unfinished: begun.saturating_sub(ended),
             time: scale.duration(word(offset_of!(CallTotals, time))),
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
