@@ -82,9 +82,13 @@ fn a_call_that_never_returned_is_counted_and_told() {
     let sleeps = |options: &str| {
         let record = program.traced_with(options).exits(0).record();
         let sleeps = record.calls.iter().filter(|call| call.function == "nanosleep");
-        (sleeps.map(|call| call.count).sum::<u64>(), record.dropped)
+        assert_eq!(record.dropped, Some(0));
+        sleeps.map(|call| call.count).sum::<u64>()
     };
-    assert_eq!(sleeps("--events-size 256k"), sleeps(""));
+    // A signal may come before its sleep begins, in either run; all sleeps that were counted are
+    // left by longjmp(3), and were half of them.
+    let [listed, counted] = ["", "--events-size 256k"].map(sleeps);
+    assert!(10 * counted >= 9 * listed, "{counted} and {listed}");
 }
 
 /// Figures per operation are of those that were listed, or there are none.
