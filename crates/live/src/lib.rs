@@ -1,5 +1,5 @@
 //! A run as it goes on: [`LiveSocket`] hands its figures to whoever connects to a socket, and
-//! [`serve`](serve::serve) shows them as a page that only this machine can open.
+//! [`serve::LiveServer`] shows them as a page that only this machine can open.
 //!
 //! What comes over the socket is a line of JSON for each [`LiveFrame`]. Who measures never waits for who
 //! looks: frames for which there is no room are dropped, and the next one says how many.
