@@ -54,7 +54,7 @@ pub struct Seen {
 /// # Errors
 /// When it cannot be started, or what it left cannot be read. How it ends is no error here.
 pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
-    let probe = Probe::new(plan.options)?;
+    let mut probe = Probe::new(plan.options)?;
     let daemon = plan.daemon.map(|command| ProbedDaemon::start(command, &probe)).transpose()?;
     if daemon.is_some() {
         (plan.when_ready)();
@@ -71,6 +71,7 @@ pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, Ob
     if let Some(daemon) = daemon {
         daemon.stop();
     }
+    probe.remove_files();
     let (file, scale) = probe.buffer().file().map_err(EventsError::from)?;
     let ended = finished.started + finished.wall;
     let processor = finished.user + finished.system;

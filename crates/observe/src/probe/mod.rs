@@ -31,7 +31,8 @@ static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));
 pub struct Probe {
     library: PathBuf,
     buffer: Buffer,
-    _folders: [OwnedFolder; 2],
+    /// Of the library, and of the file of events.
+    folders: Vec<OwnedFolder>,
 }
 
 /// Why a program cannot be watched.
@@ -80,12 +81,18 @@ impl Probe {
         let events = place.path().join("events");
         let buffer = Buffer::create(&events, options, start)
             .map_err(|why| ProbeError::Files { path: events, why })?;
-        Ok(Self { library, buffer, _folders: [folder, place] })
+        Ok(Self { library, buffer, folders: vec![folder, place] })
     }
 
     /// Its library on disk.
     pub(crate) fn library(&self) -> &Path {
         &self.library
+    }
+
+    /// Takes its files away from programs that begin from now on. What was written can be read as
+    /// before, and whatever comes over the reader leaves nothing behind.
+    pub(crate) fn remove_files(&mut self) {
+        self.folders.clear();
     }
 
     /// What programs have written.
@@ -155,4 +162,35 @@ fn write_library(path: &Path) -> Result<(), ProbeError> {
 #[cfg(not(probe))]
 fn write_library(_path: &Path) -> Result<(), ProbeError> {
     Err(ProbeError::Platform)
+}
+
+#[cfg(all(test, probe))]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    /// Where the memory for what was seen is not there, this program ends at once.
+    #[test]
+    fn what_was_written_outlives_the_files() {
+        let options = ProbeOptions {
+            fixes: Vec::new(),
+            on: true,
+            data: false,
+            callers: false,
+            size: EventBytes(4 << 20),
+            listed: None,
+        };
+        let mut probe = Probe::new(&options).unwrap();
+        let files = [probe.library().to_owned(), probe.buffer().path().to_owned()];
+        assert!(files.iter().all(|file| file.exists()));
+        probe.remove_files();
+        for file in &files {
+            assert!(!file.parent().unwrap().exists(), "{}", file.display());
+        }
+        let (events, _) = probe.buffer().file().unwrap();
+        let mut magic = [0; 8];
+        events.read_exact_at(&mut magic, 0).unwrap();
+        assert_ne!(magic, [0; 8]);
+    }
 }
