@@ -6,7 +6,7 @@
 //! to the lock, for another process to that. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
 //! module: a proxy and the module behind it are two owners.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
@@ -69,10 +69,15 @@ pub struct Owners {
     pub own_leaves: Vec<Nanos>,
 }
 
-/// Shares out a thread's time.
+/// Shares out the time of each thread, in the timeline's order.
 #[must_use]
-pub fn of_thread(timeline: &Timeline, thread: &Thread) -> Owners {
-    let below = below(timeline, thread);
+pub fn of_threads(timeline: &Timeline) -> Vec<Owners> {
+    let drivers = Drivers::of(timeline);
+    timeline.threads.iter().map(|thread| of_thread(timeline, &drivers, thread)).collect()
+}
+
+fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Owners {
+    let below = drivers.below(timeline, thread);
     let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
     let mut own: Vec<Nanos> = thread.spans.iter().map(Span::time).collect();
     let mut outside = thread.wall();
@@ -90,7 +95,9 @@ pub fn of_thread(timeline: &Timeline, thread: &Thread) -> Owners {
         let taken = take(&mut own, span.parent, span.time());
         own[at] = taken;
     }
-    let outside_owner = outside_of_calls(timeline, thread);
+    // A process that calls a reader driver is the service.
+    let is_service = drivers.callers.contains(&thread.process);
+    let outside_owner = if is_service { Owner::Service } else { Owner::Program };
     let mut own_leaves = vec![Nanos::ZERO; thread.leaves.len()];
     for (leaf, own_leaf) in thread.leaves.iter().zip(&mut own_leaves) {
         let outside = leaf.parent.is_none().then(|| outside_owner.clone());
@@ -112,14 +119,6 @@ pub fn of_thread(timeline: &Timeline, thread: &Thread) -> Owners {
     *time.entry(outside_owner).or_default() += outside;
     time.retain(|_, time| *time > Nanos::ZERO);
     Owners { time, own, own_leaves }
-}
-
-/// A process that calls a reader driver is the service.
-fn outside_of_calls(timeline: &Timeline, thread: &Thread) -> Owner {
-    let mut same = timeline.threads.iter().filter(|other| other.process == thread.process);
-    let calls_a_driver =
-        |thread: &Thread| thread.spans.iter().any(|span| owner_of(timeline, span) == Owner::Driver);
-    if same.any(calls_a_driver) { Owner::Service } else { Owner::Program }
 }
 
 /// The layer of a call.
@@ -177,36 +176,55 @@ struct Below {
     driver: Nanos,
 }
 
-/// Splits what the exchanges of a client waited for by what the daemon, traced at the same time,
-/// did meanwhile: IFDHTransmitToICC with the same command, inside the client's SCardTransmit.
-///
-/// Has nothing of exchanges of which the daemon's side was not seen.
-fn below(timeline: &Timeline, client: &Thread) -> HashMap<u32, Below> {
-    let mut drivers: Vec<(&Thread, &Span)> = Vec::new();
-    for thread in timeline.threads.iter().filter(|thread| thread.process != client.process) {
-        let transmits = thread.spans.iter().filter(|span| {
-            span.exchange.is_some() && timeline.call(span.call).family == Family::Driver
-        });
-        drivers.extend(transmits.map(|span| (thread, span)));
-    }
-    drivers.sort_by_key(|(_, span)| span.start);
-    let mut found = HashMap::new();
-    for (at, span) in client.spans.iter().enumerate() {
-        let is_client = timeline.call(span.call).family == Family::Pcsc;
-        let Some(exchange) = span.exchange.filter(|_| is_client) else { continue };
-        let first = drivers.partition_point(|(_, driver)| driver.start < span.start);
-        let inside = drivers[first..].iter().take_while(|(_, driver)| driver.start < span.end);
-        let same = inside.filter(|(_, driver)| {
-            driver.end <= span.end
-                && driver.exchange.is_some_and(|other| {
-                    timeline.exchange(other).command == timeline.exchange(exchange).command
-                })
-        });
-        if let [(thread, driver)] = same.copied().collect::<Vec<_>>()[..] {
-            found.insert(at as u32, split(timeline, thread, driver, span));
+/// Calls of reader drivers.
+struct Drivers<'a> {
+    /// Processes that make any.
+    callers: HashSet<u32>,
+    /// The exchanges with cards and who made them, by their start.
+    transmits: Vec<(&'a Thread, &'a Span)>,
+}
+
+impl<'a> Drivers<'a> {
+    fn of(timeline: &'a Timeline) -> Self {
+        let mut all = Self { callers: HashSet::new(), transmits: Vec::new() };
+        for thread in &timeline.threads {
+            let is_driver = |span: &&Span| timeline.call(span.call).family == Family::Driver;
+            for span in thread.spans.iter().filter(is_driver) {
+                all.callers.insert(thread.process);
+                all.transmits.extend(span.exchange.is_some().then_some((thread, span)));
+            }
         }
+        all.transmits.sort_by_key(|(_, span)| span.start);
+        all
     }
-    found
+
+    /// Splits what the exchanges of a client waited for by what the daemon, traced at the same
+    /// time, did meanwhile: IFDHTransmitToICC with the same command, inside the client's
+    /// SCardTransmit.
+    ///
+    /// Has nothing of exchanges of which the daemon's side was not seen.
+    fn below(&self, timeline: &Timeline, client: &Thread) -> HashMap<u32, Below> {
+        let mut found = HashMap::new();
+        for (at, span) in client.spans.iter().enumerate() {
+            let is_client = timeline.call(span.call).family == Family::Pcsc;
+            let Some(exchange) = span.exchange.filter(|_| is_client) else { continue };
+            let first = self.transmits.partition_point(|(_, driver)| driver.start < span.start);
+            let inside = self.transmits[first..].iter();
+            let same = inside.take_while(|(_, driver)| driver.start < span.end).filter(
+                |(thread, driver)| {
+                    thread.process != client.process
+                        && driver.end <= span.end
+                        && driver.exchange.is_some_and(|other| {
+                            timeline.exchange(other).command == timeline.exchange(exchange).command
+                        })
+                },
+            );
+            if let [(thread, driver)] = same.copied().collect::<Vec<_>>()[..] {
+                found.insert(at as u32, split(timeline, thread, driver, span));
+            }
+        }
+        found
+    }
 }
 
 fn split(timeline: &Timeline, daemon: &Thread, driver: &Span, client: &Span) -> Below {

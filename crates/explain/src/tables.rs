@@ -31,8 +31,7 @@ pub fn describe(
     operation: &OperationRule,
     system_calls: SystemCalls<'_>,
 ) {
-    let owners: Vec<Owners> =
-        timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
+    let owners = owners::of_threads(timeline);
     let operations = Operations::cut(operation, timeline, &system_calls.returns);
     record.processes = process_times(timeline);
     record.layers = layers(timeline, &owners);
@@ -335,8 +334,7 @@ mod tests {
 
     /// Total and own time of each call, by its module and function.
     fn times(timeline: &Timeline) -> BTreeMap<String, (Nanos, Nanos)> {
-        let owners: Vec<Owners> =
-            timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
+        let owners = owners::of_threads(timeline);
         let (calls, _) = calls(timeline, &owners);
         calls.iter().map(|call| (call.operation(), (call.total_ns, call.own_ns))).collect()
     }
@@ -403,8 +401,7 @@ mod tests {
         let most = SummedCalls { count: u64::MAX, ..summed(&[(None, u64::MAX)], 0) };
         timeline.summed = vec![summed(&[(Some(0x30), 3), (None, 1)], 2), summed(&[], 0)];
         let all = |timeline: &Timeline| {
-            let owners: Vec<Owners> =
-                timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
+            let owners = owners::of_threads(timeline);
             calls(timeline, &owners)
         };
         let (table, cases) = all(&timeline);
