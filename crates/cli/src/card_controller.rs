@@ -12,14 +12,16 @@ use tapstone_card::controller::{CardController, CardObserver, CardOptions, CardP
 use tapstone_card::protocol::{Cards, Reader};
 use tapstone_explain::tables;
 use tapstone_explain::timeline::Timeline;
+use tapstone_live::{Figures, LiveSocket};
 use tapstone_measure::clock::{Monotonic, Precision};
-use tapstone_measure::units::Nanos;
+use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_text::thousands;
 
 use crate::command_line;
 use crate::environment;
+use crate::output::OutputArguments;
 use crate::progress::{ProgressLine, Steps, whole_seconds};
 use crate::running_pcscd::running_pcscd;
 
@@ -83,8 +85,9 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
 pub(crate) fn sees_a_card() -> bool {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let controller = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
-    let readers = controller
-        .and_then(|mut controller| Ok(controller.look(Cards::None, &mut CardLine::new(true))?));
+    let readers = controller.and_then(|mut controller| {
+        Ok(controller.look(Cards::None, &mut CardLine::new(true, None))?)
+    });
     readers.is_ok_and(|readers| readers.iter().any(|reader| reader.card_present))
 }
 
@@ -115,9 +118,11 @@ pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
     }
 }
 
-/// What a person at a terminal sees while PC/SC or a card is measured.
+/// What a person at a terminal sees while PC/SC, a card or a door is measured.
 pub(crate) struct CardLine {
     line: ProgressLine,
+    /// Where others are told.
+    socket: Option<LiveSocket>,
     /// What is being done, before how much of it is.
     stage: RefCell<String>,
     /// How many operations there are to be, where that is known.
@@ -129,13 +134,16 @@ pub(crate) struct CardLine {
 }
 
 impl CardLine {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool, socket: Option<LiveSocket>) -> Self {
         let line = ProgressLine::new(quiet);
-        Self { line, stage: RefCell::default(), wanted: None, longest: None, begun: None }
+        Self { line, socket, stage: RefCell::default(), wanted: None, longest: None, begun: None }
     }
 
     pub(crate) fn stage(&self, text: &str) {
         text.clone_into(&mut self.stage.borrow_mut());
+        if let Some(socket) = &self.socket {
+            socket.stage(text, "begins");
+        }
         self.line.draw(None, text);
     }
 
@@ -145,6 +153,33 @@ impl CardLine {
         let steps = Steps { done: number.saturating_sub(1), of, begun };
         let text = format!("round {number} of {of}{}", steps.left());
         self.line.draw(Some(steps.share()), &text);
+        self.tell(&format!("rounds, {of} in all"), steps.done, 0, begun.elapsed());
+    }
+
+    /// Whoever looks learns how many operations are done; latencies are in the record.
+    fn tell(&self, case: &str, completed: u64, failed: u64, elapsed: Duration) {
+        let Some(socket) = &self.socket else { return };
+        let rate = completed as f64 / elapsed.as_secs_f64().max(1e-9);
+        socket.figures(Figures {
+            case: case.to_owned(),
+            level: None,
+            elapsed_ns: elapsed.into(),
+            completed,
+            failed,
+            rate: PerSecond(rate),
+            p50_ns: None,
+            p99_ns: None,
+            missed: 0,
+        });
+    }
+
+    /// Writes the record, and then tells whoever looks on, who may take it slowly.
+    pub(crate) fn put(self, record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+        let put = output.put(record);
+        if let Some(socket) = self.socket {
+            socket.finish(record);
+        }
+        put
     }
 
     /// Until so many operations are done, or so long a time is over, as far as that is known.
@@ -168,8 +203,10 @@ impl CardObserver for CardLine {
     }
 
     fn progress(&mut self, progress: CardProgress) {
-        let done = thousands(progress.completed);
+        let done = thousands(progress.done);
         let stage = self.stage.borrow();
+        let completed = progress.done - progress.failed;
+        self.tell(&stage, completed, progress.failed, progress.elapsed);
         let Some(of) = self.wanted else {
             let elapsed = progress.elapsed;
             let share = self.longest.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
@@ -180,7 +217,7 @@ impl CardObserver for CardLine {
             return self.line.draw(share, &format!("{stage}: {done} done, {left}"));
         };
         let begun = Instant::now().checked_sub(progress.elapsed).unwrap_or_else(Instant::now);
-        let steps = Steps { done: progress.completed, of, begun };
+        let steps = Steps { done: progress.done, of, begun };
         let text = format!("{stage}: {done} of {}{}", thousands(of), steps.left());
         self.line.draw(Some(steps.share()), &text);
     }

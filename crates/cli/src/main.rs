@@ -23,6 +23,7 @@ mod help;
 mod hosts;
 mod import;
 mod interrupt;
+mod live;
 mod machine_load;
 mod manual;
 mod nats;

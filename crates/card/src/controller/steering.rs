@@ -42,8 +42,10 @@ pub trait CardObserver {
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardProgress {
-    /// How many operations were seen so far.
-    pub completed: u64,
+    /// Operations that were done so far, also those that failed.
+    pub done: u64,
+    /// Operations that have failed so far.
+    pub failed: u64,
     /// The time since all workers started together.
     pub elapsed: Duration,
 }
@@ -76,6 +78,7 @@ pub(super) struct CardSteering<'a> {
     closing: bool,
     next_look: Duration,
     progress_report: Periodic,
+    failed: u64,
 }
 
 impl<'a> CardSteering<'a> {
@@ -104,6 +107,7 @@ impl<'a> CardSteering<'a> {
             closing: false,
             next_look: FIRST_LOOK,
             progress_report: Periodic::new(PROGRESS_INTERVAL),
+            failed: 0,
         }
     }
 
@@ -168,7 +172,11 @@ impl<'a> CardSteering<'a> {
                 }
             }
             Report::Ready(Err(fault)) => return Err(CardMeasureError::Fault(fault)),
-            Report::Samples(samples) => self.ran.samples[place].extend(samples),
+            Report::Samples(samples) => {
+                let failed = samples.iter().filter(|sample| sample.fault.is_some()).count();
+                self.failed += failed as u64;
+                self.ran.samples[place].extend(samples);
+            }
             Report::Done(done) => {
                 // One that gave up will not be waited for by the others.
                 if done.gave_up.is_some() {
@@ -218,8 +226,8 @@ impl<'a> CardSteering<'a> {
             CardStop::Time(_) | CardStop::Precision { .. } => {}
         }
         if self.progress_report.is_due() {
-            let completed = self.ran.samples.iter().map(|samples| samples.len() as u64).sum();
-            self.observer.progress(CardProgress { completed, elapsed });
+            let done = self.ran.samples.iter().map(|samples| samples.len() as u64).sum();
+            self.observer.progress(CardProgress { done, failed: self.failed, elapsed });
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     let hidden = arguments.pin.pin_env.iter().map(Into::into).collect();
     let mut controller =
         card_controller::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
-    let mut live = CardLine::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet, arguments.live.bind()?);
     live.stage(&arguments.suite);
     let reader = controller.choose(arguments.reader.as_deref(), true, &mut live)?;
     announce(&plan, &reader);
@@ -114,7 +114,7 @@ fn measure(
     machine.add_to(&mut record.environment.load);
     let exit = fill(&mut record, &ran, plan, arguments);
     card_controller::mark_emulated(&mut record);
-    arguments.output.put(&record)?;
+    live.put(&record, &arguments.output)?;
     Ok(exit)
 }
 

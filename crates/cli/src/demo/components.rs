@@ -135,6 +135,6 @@ fn reader() -> Option<Reader> {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let idle = Arc::new(AtomicBool::new(false));
     let mut controller = card_controller::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
-    let readers = controller.look(Cards::All, &mut CardLine::new(true)).ok()?;
+    let readers = controller.look(Cards::All, &mut CardLine::new(true, None)).ok()?;
     readers.into_iter().find(|reader| reader.name == READER)
 }

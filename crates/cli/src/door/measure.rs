@@ -45,7 +45,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         interrupt.clone(),
         hidden.clone(),
     )?;
-    let mut live = CardLine::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet, arguments.live.bind()?);
     let reader = cards.choose(arguments.reader.as_deref(), true, &mut live)?;
     drop(cards);
     let setup = DoorSetup {
@@ -92,7 +92,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         ));
     }
     card_controller::mark_emulated(&mut record);
-    arguments.output.put(&record)?;
+    live.put(&record, &arguments.output)?;
     Ok(match decided.worst {
         Decision::Granted => Exit::Done,
         Decision::Refused => Exit::Missed,

@@ -3,6 +3,7 @@
 use clap::Args;
 use tapstone_measure::units::Nanos;
 
+use crate::live::LiveArguments;
 use crate::output::OutputArguments;
 use crate::values;
 
@@ -57,6 +58,8 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
 }
 
 const EXAMPLES: &str = "\

@@ -37,7 +37,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
         interrupt::flag_on_signals()?,
         Vec::new(),
     )?;
-    let mut live = CardLine::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet, arguments.live.bind()?);
     if arguments.list_readers {
         return list(&mut controller, &mut live);
     }
@@ -75,7 +75,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     live.end();
     machine.add_to(&mut record.environment.load);
     card_controller::mark_emulated(&mut record);
-    arguments.output.put(&record)?;
+    live.put(&record, &arguments.output)?;
     Ok(exit)
 }
 

@@ -9,6 +9,7 @@ use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_token::catalogue::KeySpec;
 
+use crate::live::LiveArguments;
 use crate::nats::{EnrolmentArguments, NatsArguments};
 use crate::output;
 use crate::values::{self, Hexadecimal};
@@ -260,8 +261,9 @@ pub(crate) struct LimitArguments {
 }
 
 /// What a recorded load settles itself.
-const NOT_REPLAYED: [&str; 19] = [
+const NOT_REPLAYED: [&str; 20] = [
     "op",
+    "live",
     "mix",
     "suite",
     "size",
@@ -363,7 +365,6 @@ pub(crate) struct OutputArguments {
     /// Also time each call of an operation; costs a clock reading a call
     #[arg(long)]
     pub(crate) phases: bool,
-    /// Tell how it goes on this socket while it runs, for `tapstone report --serve SOCKET`
-    #[arg(long, value_name = "SOCKET", conflicts_with = "workload")]
-    pub(crate) live: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
 }

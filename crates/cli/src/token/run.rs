@@ -1,10 +1,6 @@
 //! A run: its cases one after the other, and a record whatever happens.
 
-use std::path::Path;
-
-use anyhow::Context;
 use jiff::Timestamp;
-use tapstone_live::LiveSocket;
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::rounds::FEWEST_ROUNDS;
@@ -54,7 +50,7 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     let cases = token_cases(&arguments, precision.step)?;
     let samples = samples_file(&arguments, &cases)?;
     arguments.output.shared.check()?;
-    let socket = arguments.output.live.as_deref().map(live_socket).transpose()?;
+    let socket = arguments.output.live.bind()?;
     let interrupt = interrupt::flag_on_signals()?;
     let environment = environment::observe(precision);
     let started_at = Timestamp::now();
@@ -116,16 +112,6 @@ fn list() {
     for variant in Catalogue::builtin().variants() {
         outln!("{:32}  {}", variant.name, variant.description);
     }
-}
-
-fn live_socket(path: &Path) -> anyhow::Result<LiveSocket> {
-    LiveSocket::bind(path).with_context(|| {
-        format!(
-            "{}: the socket of --live cannot be made\nhint: name a path in a folder of yours, of at \
-             most 107 bytes, where nothing is yet",
-            path.display()
-        )
-    })
 }
 
 fn samples_file(arguments: &Arguments, cases: &TokenCases) -> anyhow::Result<Option<SamplesFile>> {

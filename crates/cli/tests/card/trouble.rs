@@ -21,6 +21,7 @@ fn trouble() {
     mute(&pcscd);
     garbage(&pcscd);
     a_wrong_status_word(&pcscd);
+    onlookers(&pcscd);
     // After all of that the service is as good as new.
     let _card = Card::bench(&pcscd);
     let outcome = Tapstone::suite(COUNTS).args("--rounds 3").run().exits(0);
@@ -59,6 +60,18 @@ fn pulled_out(pcscd: &Pcscd) {
     let code = row.status.code.unwrap();
     assert!(code.starts_with("SCARD_"), "{code}");
     assert!(outcome.stdout.contains("emulated: test"), "{}", outcome.stdout);
+}
+
+/// Those who look at a run see how far it is, and at last its record.
+fn onlookers(pcscd: &Pcscd) {
+    let _card = insert(pcscd, &bench_profile(""));
+    let run = Tapstone::suite(COUNTS).args("--rounds 150 --live live").start();
+    let told = run.live_lines();
+    let outcome = run.wait().exits(0);
+    let figures = told.iter().filter(|line| line.starts_with("{\"figures\":")).count();
+    assert!(figures > 2, "{told:?}");
+    assert!(told.last().unwrap().starts_with("{\"record\":"), "{told:?}");
+    assert_eq!(outcome.row().completed, 150);
 }
 
 fn removed_in_a_command(pcscd: &Pcscd) {

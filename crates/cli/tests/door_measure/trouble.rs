@@ -41,6 +41,19 @@ fn a_card_is_taken_out_and_put_in_again() {
     assert_eq!(row.stopped_by, Some(StoppedBy::Count));
 }
 
+/// Those who look at a run see its rounds, and at last its record.
+#[test]
+fn a_run_tells_how_it_goes() {
+    let Some(pcscd) = Pcscd::start() else { return };
+    let holder = Holder::new();
+    let _card = holder.insert(&pcscd, &holder.file("slow.toml", &profile("")));
+    let run = holder.measure().args("--strategy plain --rounds 12 --live live").start();
+    let told = run.live_lines();
+    run.wait().exits(0);
+    assert!(told.iter().any(|line| line.contains("\"case\":\"rounds, 12 in all\"")), "{told:?}");
+    assert!(told.last().unwrap().starts_with("{\"record\":"), "{told:?}");
+}
+
 #[test]
 fn a_card_that_does_not_come_back_ends_the_run() {
     let Some(pcscd) = Pcscd::start() else { return };

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
@@ -57,6 +59,15 @@ impl Running {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// What it tells on the socket `live` of its directory (`--live live`), from now to its end.
+    pub(crate) fn live_lines(&self) -> Vec<String> {
+        let socket = self.path("live");
+        let looks = || UnixStream::connect(&socket);
+        assert!(eventually(TIME_LIMIT, || looks().is_ok() || !self.is_alive()), "{}", self.said());
+        let lines = BufReader::new(looks().unwrap()).lines();
+        lines.map(Result::unwrap).collect()
     }
 
     /// Its worker processes that are alive.

@@ -14,6 +14,7 @@ use tapstone_piv::{
 };
 
 use super::model::ModelArguments;
+use crate::live::LiveArguments;
 use crate::output::OutputArguments;
 use crate::token::PinSourceArguments;
 use crate::values;
@@ -114,6 +115,8 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
 }
 
 impl Arguments {
