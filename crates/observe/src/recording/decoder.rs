@@ -37,14 +37,16 @@ impl Decoder<'_> {
         for event in events(&content) {
             let at = scale.moment(event.time);
             let function = || images.function(image, event.slot);
+            // The file may be anybody's: a call is of the kind that its function is, or none.
+            let function_of = |libc: bool| function().filter(|it| self.is_of_libc(*it) == libc);
             let event = match event.kind {
                 EVENT_PROCESS => Event::Executed(at),
-                EVENT_ENTER => match function() {
+                EVENT_ENTER => match function_of(false) {
                     Some(function) => Event::CallBegun(self.call_begun(event, at, function)),
                     None => Event::Alive(at),
                 },
                 EVENT_EXIT => Event::CallEnded(self.call_ended(event, at, function())),
-                EVENT_LEAF => match function() {
+                EVENT_LEAF => match function_of(true) {
                     Some(function) => Event::Libc(self.libc_calls(event, at, function)),
                     None => Event::Alive(at),
                 },
@@ -61,6 +63,10 @@ impl Decoder<'_> {
             (self.take)(event);
         }
         Ok(())
+    }
+
+    fn is_of_libc(&self, function: FunctionId) -> bool {
+        matches!(self.recording.functions.get(function).family, Family::Libc(_))
     }
 
     fn call_begun(&mut self, event: WireEvent<'_>, at: Nanos, function: FunctionId) -> CallBegun {
