@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::cards::run_with_card;
 use crate::outputs::{may_mount, on_a_disk_with};
-use crate::verbs::{ALONE, VERBS, Verb};
+use crate::verbs::{ALONE, VERBS, Verb, WITH_CARD};
 use crate::workplace::Workplace;
 
 /// Runs at once. Most of them wait for something.
@@ -27,29 +28,44 @@ const AT_ONCE: usize = 3;
 const STEP: usize = 23;
 
 /// One cell's entry: a verb with something that goes wrong.
-struct Fault {
-    verb: Verb,
+pub(crate) struct Fault {
+    pub(crate) verb: Verb,
     /// The column of the table.
     kind: &'static str,
     case: String,
-    deed: Deed,
+    pub(crate) deed: Deed,
 }
 
 /// What goes wrong.
-enum Deed {
+pub(crate) enum Deed {
     /// The shell arranges for it before it starts the program.
     Shell { before: String, allowed: Vec<i32> },
     /// A signal after this share of the verb's usual time.
     Signal { signal: Signal, at: f64 },
+    /// What a card needs goes away after this share of that time.
+    Gone { gone: Gone, at: f64 },
     /// The null module is told so by a variable.
     Module { name: &'static str, value: String },
 }
 
+/// What goes away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gone {
+    Card,
+    /// pcscd, killed.
+    Service,
+}
+
 #[test]
 fn a_part_of_the_fault_matrix_holds() {
-    let faults: Vec<Fault> = faults().into_iter().step_by(STEP).collect();
-    let fell = run_faults(&faults, |_, _| ());
-    assert_eq!(fell, [""; 0]);
+    let faults: Vec<Fault> = faults(&[VERBS, ALONE].concat()).into_iter().step_by(STEP).collect();
+    assert_eq!(run_without_card(&faults, |_, _| ()), [""; 0]);
+}
+
+#[test]
+fn a_part_of_the_fault_matrix_holds_with_a_card() {
+    let faults: Vec<Fault> = faults(WITH_CARD).into_iter().step_by(STEP).collect();
+    assert_eq!(run_with_card(&faults, |_, _| ()).unwrap_or_default(), [""; 0]);
 }
 
 /// `make faults`
@@ -57,25 +73,36 @@ fn a_part_of_the_fault_matrix_holds() {
 #[ignore = "minutes"]
 fn the_whole_fault_matrix_holds() {
     let ledger = Ledger::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.txt"));
-    let all = faults();
-    let left: Vec<Fault> = faults().into_iter().filter(|it| !ledger.has(&it.name())).collect();
-    println!("{} faults, {} of them still to be made", all.len(), left.len());
-    let fell = run_faults(&left, |fault, held| {
+    let keep = |fault: &Fault, held| {
         if held {
             ledger.add(&fault.name());
         }
-    });
-    print_table(&all, &fell);
+    };
+    let left = |verbs: &[Verb]| -> Vec<Fault> {
+        faults(verbs).into_iter().filter(|it| !ledger.has(&it.name())).collect()
+    };
+    let mut verbs = [VERBS, ALONE].concat();
+    let mut fell = run_without_card(&left(&verbs), keep);
+    if let Some(with_card) = run_with_card(&left(WITH_CARD), keep) {
+        verbs.extend(WITH_CARD);
+        fell.extend(with_card);
+    }
+    print_table(&verbs, &fell);
     assert_eq!(fell, [""; 0]);
 }
 
 impl Fault {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} | {} | {}", self.verb.name, self.kind, self.case)
     }
 
+    /// Whether what has to hold after it does.
+    pub(crate) fn holds(&self, make: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(make)).is_ok()
+    }
+
     /// Panics when something does not hold.
-    fn make(&self, usual: &BTreeMap<&str, Duration>) {
+    pub(crate) fn make(&self, usual: &UsualTimes) {
         let verb = &self.verb;
         let workplace = Workplace::new(verb);
         match &self.deed {
@@ -94,12 +121,13 @@ impl Fault {
             }
             Deed::Signal { signal, at } => {
                 let child = workplace.command(verb, "").spawn().unwrap();
-                sleep(usual[verb.name].mul_f64(*at));
+                sleep(usual.after(verb, *at));
                 // It is not waited for yet, so that the number is nobody else's.
                 let _ = kill_process(Pid::from_child(&child), *signal);
                 let left = workplace.wait(verb, child);
                 left.holds(&[verb.exit, 2, 128 + signal.as_raw()]);
             }
+            Deed::Gone { .. } => unreachable!("whoever has the card makes it go"),
             Deed::Module { name, value } => {
                 let before = match &**value {
                     // No process can remove a key: the next run does, with a module that is well.
@@ -112,16 +140,26 @@ impl Fault {
     }
 }
 
-/// Makes the faults, several at once; returns what did not hold.
-fn run_faults(faults: &[Fault], done: impl Fn(&Fault, bool) + Sync) -> Vec<String> {
-    let usual = usual_times(faults);
+fn run_without_card(faults: &[Fault], done: impl Fn(&Fault, bool) + Sync) -> Vec<String> {
+    let usual = UsualTimes::of(faults);
+    let all: Vec<&Fault> = faults.iter().collect();
+    run_faults(&all, AT_ONCE, |fault| fault.make(&usual), &done)
+}
+
+/// Makes the faults, so many at once; returns what did not hold.
+pub(crate) fn run_faults(
+    faults: &[&Fault],
+    at_once: usize,
+    make: impl Fn(&Fault) + Sync,
+    done: &(impl Fn(&Fault, bool) + Sync),
+) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let fell = Mutex::new(Vec::new());
     scope(|threads| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             threads.spawn(|| {
                 while let Some(fault) = faults.get(next.fetch_add(1, Relaxed)) {
-                    let held = catch_unwind(AssertUnwindSafe(|| fault.make(&usual))).is_ok();
+                    let held = fault.holds(|| make(fault));
                     if !held {
                         fell.lock().unwrap().push(fault.name());
                     }
@@ -133,23 +171,34 @@ fn run_faults(faults: &[Fault], done: impl Fn(&Fault, bool) + Sync) -> Vec<Strin
     fell.into_inner().unwrap()
 }
 
-/// How long the verbs take without a fault.
-fn usual_times(faults: &[Fault]) -> BTreeMap<&'static str, Duration> {
-    let signalled = faults.iter().filter(|fault| matches!(fault.deed, Deed::Signal { .. }));
-    let names: BTreeSet<&str> = signalled.map(|fault| fault.verb.name).collect();
-    let verbs = VERBS.iter().chain(ALONE).filter(|verb| names.contains(verb.name));
-    let time = |verb: &Verb| {
-        let workplace = Workplace::new(verb);
-        let begun = Instant::now();
-        workplace.run(verb, "").holds(&[verb.exit]);
-        (verb.name, begun.elapsed())
-    };
-    verbs.map(time).collect()
+/// How long verbs take without a fault.
+pub(crate) struct UsualTimes(BTreeMap<&'static str, Duration>);
+
+impl UsualTimes {
+    /// Of the verbs of those faults that come at a moment.
+    pub(crate) fn of(faults: &[Fault]) -> Self {
+        let has_moment = |deed: &Deed| matches!(deed, Deed::Signal { .. } | Deed::Gone { .. });
+        let mut times = BTreeMap::new();
+        for Fault { verb, .. } in faults.iter().filter(|fault| has_moment(&fault.deed)) {
+            times.entry(verb.name).or_insert_with(|| {
+                let workplace = Workplace::new(verb);
+                let begun = Instant::now();
+                workplace.run(verb, "").holds(&[verb.exit]);
+                begun.elapsed()
+            });
+        }
+        Self(times)
+    }
+
+    /// This share of a verb's time.
+    pub(crate) fn after(&self, verb: &Verb, share: f64) -> Duration {
+        self.0[verb.name].mul_f64(share)
+    }
 }
 
-fn faults() -> Vec<Fault> {
+fn faults(verbs: &[Verb]) -> Vec<Fault> {
     let mut all = Vec::new();
-    for verb in VERBS.iter().chain(ALONE) {
+    for verb in verbs {
         let mut add = |kind, case: String, deed| {
             all.push(Fault { verb: *verb, kind, case, deed });
         };
@@ -169,6 +218,14 @@ fn faults() -> Vec<Fault> {
             for moment in 0..10 {
                 let at = 0.05 + f64::from(moment) / 10.0;
                 add("signal", format!("{signal:?} {at:.2}"), Deed::Signal { signal, at });
+            }
+        }
+        if verb.needs_card() {
+            for (kind, gone) in [("card pulled", Gone::Card), ("pcscd killed", Gone::Service)] {
+                for moment in 0..10 {
+                    let at = 0.05 + f64::from(moment) / 10.0;
+                    add(kind, format!("{at:.2}"), Deed::Gone { gone, at });
+                }
             }
         }
         if verb.arguments.contains("{null}") {
@@ -286,10 +343,11 @@ fn one_line(name: &str) -> String {
 }
 
 /// Verb by fault: how many were made, and how many of them did not hold.
-fn print_table(faults: &[Fault], fell: &[String]) {
+fn print_table(verbs: &[Verb], fell: &[String]) {
+    let faults = faults(verbs);
     let fell: BTreeSet<&str> = fell.iter().map(String::as_str).collect();
     let mut kinds: Vec<&str> = Vec::new();
-    for fault in faults {
+    for fault in &faults {
         if !kinds.contains(&fault.kind) {
             kinds.push(fault.kind);
         }
@@ -312,7 +370,7 @@ fn print_table(faults: &[Fault], fell: &[String]) {
         cells.push(count(None));
         println!("| {name} | {} |", cells.join(" | "));
     };
-    for verb in VERBS.iter().chain(ALONE) {
+    for verb in verbs {
         row(verb.name, &|fault| fault.verb.name == verb.name);
     }
     row("all", &|_| true);

@@ -1,10 +1,11 @@
-//! Every verb that needs no card, as a run of a fraction of a second.
+//! Every verb, as a run of a second at most.
 
 /// A verb with its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
-    /// Separated by blanks; `{null}` stands for the path of the null module.
+    /// Separated by blanks; `{null}` stands for the path of the null module, `{reader}` for the name
+    /// of the reader with the card, `{ca}` for the certificate of the card's issuer.
     pub(crate) arguments: &'static str,
     /// Files that it writes. An old one of each name is there before.
     pub(crate) outputs: &'static [&'static str],
@@ -13,6 +14,11 @@ pub(crate) struct Verb {
 }
 
 impl Verb {
+    /// Whether it speaks to a card.
+    pub(crate) fn needs_card(&self) -> bool {
+        self.arguments.contains("{reader}")
+    }
+
     /// Whether its results go to standard output, which `trace` leaves to the program.
     pub(crate) fn prints(&self) -> bool {
         !matches!(self.name, "trace" | "report of a page")
@@ -115,6 +121,12 @@ pub(crate) const ALONE: &[Verb] = &[
         exit: 2,
     },
     Verb {
+        name: "vcard without pcscd",
+        arguments: "vcard bench --port 1 --wait 100ms",
+        outputs: &[],
+        exit: 2,
+    },
+    Verb {
         name: "token --hosts without NATS",
         arguments: "token --hosts 2 --nats nats://127.0.0.1:1 --insecure-no-tls --enrolment known.toml \
                     --target hsm --op rsa1024.sign --output record.json",
@@ -126,5 +138,29 @@ pub(crate) const ALONE: &[Verb] = &[
         arguments: "agent --nats nats://127.0.0.1:1 --insecure-no-tls --config agent.toml",
         outputs: &[],
         exit: 2,
+    },
+];
+
+/// Verbs that speak to a card, which is in the reader.
+pub(crate) const WITH_CARD: &[Verb] = &[
+    Verb {
+        name: "card",
+        arguments: "card --reader {reader} --rounds 3 --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "pcsc",
+        arguments: "pcsc --reader {reader} --op status --op begin_transaction --op transmit \
+                    --seconds 0.1 --warm-up 0.05 --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "door measure",
+        arguments: "door measure --reader {reader} --trust {ca} --strategy plain --rounds 2 \
+                    --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
     },
 ];

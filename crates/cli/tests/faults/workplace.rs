@@ -11,7 +11,9 @@ use tapstone_record::Record;
 use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
+use crate::cards::card_data;
 use crate::run::{null_module, write_secret};
+use crate::support::Slot;
 use crate::verbs::Verb;
 
 /// The longest of these runs takes a second or two.
@@ -90,13 +92,20 @@ impl Workplace {
         command.current_dir(self.path("work"));
         command.env("TMPDIR", self.path("tmp")).env("NULL_MODULE_STORE", self.path("store"));
         command.env("XDG_STATE_HOME", self.path("state"));
-        // Whatever runs on this machine, these verbs find no card.
-        command.env("PCSCLITE_CSOCK_NAME", self.path("no-pcscd"));
+        if !verb.needs_card() {
+            // Whatever runs on this machine, these verbs find no card.
+            command.env("PCSCLITE_CSOCK_NAME", self.path("no-pcscd"));
+        }
         command.arg("-c").arg(format!("{before}\nexec \"$@\"")).arg("bash");
         command.arg(env!("CARGO_BIN_EXE_tapstone"));
         let null = null_module::path();
         let words = verb.arguments.split_whitespace();
-        command.args(words.map(|word| word.replace("{null}", null.to_str().unwrap())));
+        command.args(words.map(|word| match word {
+            "{null}" => null.clone().into_os_string(),
+            "{reader}" => Slot::First.reader().into(),
+            "{ca}" => card_data().join("ca.der").into_os_string(),
+            word => word.into(),
+        }));
         let file = |name| File::create(self.path(name)).unwrap();
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
         command

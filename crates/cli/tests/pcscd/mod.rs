@@ -70,6 +70,23 @@ impl Pcscd {
         Some(Self { started: Some(pcscd), _turn: turn, _urgent: None })
     }
 
+    /// As [`Self::start`], and never one that ran already.
+    pub(crate) fn start_own() -> Option<Self> {
+        let pcscd = Self::start()?;
+        if pcscd.started.is_none() {
+            skip("a machine on which no pcscd runs");
+            return None;
+        }
+        Some(pcscd)
+    }
+
+    /// Ends one that was started here as a crash does.
+    pub(crate) fn kill(&self) {
+        if let Some(pcscd) = &self.started {
+            kill_process(Pid::from_child(pcscd), Signal::KILL).unwrap();
+        }
+    }
+
     /// As [`Self::start`]; this pcscd, and from now on what the test does and starts, runs before
     /// whatever else the machine has to do. Not with a pcscd that ran already.
     pub(crate) fn start_urgently() -> Option<Self> {
