@@ -52,9 +52,7 @@ pub(super) fn read_through<S: EventSource<Error: Debug>>(source: &S) {
             "a call ends before it begins"
         );
     }
-    let all: Vec<_> =
-        timeline.threads.iter().map(|thread| owners::of_thread(&timeline, thread)).collect();
-    let _ = tables::calls(&timeline, &all);
+    let _ = tables::calls(&timeline, &owners::of_threads(&timeline));
     let operations = Operations::whole(&timeline);
     let found = findings::find(&timeline, &operations, []);
     for finding in &found {

@@ -116,9 +116,9 @@ impl Program {
         let timeline = read_timeline(&seen.recording).unwrap();
         let seen = Seen { finished: seen.finished, timeline, warnings: seen.warnings };
         assert!(seen.finished.exit.is_success(), "{self:?}: {:?}", seen.finished);
-        for thread in &seen.timeline.threads {
-            let sum: u64 =
-                owners::of_thread(&seen.timeline, thread).time.values().map(|time| time.0).sum();
+        for (thread, owners) in seen.timeline.threads.iter().zip(owners::of_threads(&seen.timeline))
+        {
+            let sum: u64 = owners.time.values().map(|time| time.0).sum();
             assert_eq!(sum, thread.wall().0, "the owners of a thread add up to its wall time");
         }
         seen
