@@ -1,6 +1,6 @@
 //! The run's side: a socket that whoever measures never waits for.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{FlockOperation, Mode, fchmod, flock};
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
@@ -49,8 +50,11 @@ impl LiveSocket {
     /// When the path is taken (by anything but a socket that nobody listens on any more, which is
     /// replaced), too long for an address (unix(7)), or not to be written.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        remove_deserted(path)?;
-        let listener = listener(path)?;
+        let listener = {
+            let _turn = turn(path)?;
+            remove_deserted(path)?;
+            listener(path)?
+        };
         let (frames, queue) = sync_channel(QUEUE);
         let thread = thread::Builder::new()
             .name("live".into())
@@ -109,6 +113,24 @@ impl Drop for LiveSocket {
         self.close();
         if file_at(&self.path) == self.file {
             let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The folder of the socket, locked (flock(2)): of two runs that find the same deserted socket
+/// neither removes the new one of the other.
+fn turn(path: &Path) -> io::Result<File> {
+    const LONGEST: Duration = Duration::from_secs(1);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+    let until = Instant::now() + LONGEST;
+    loop {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            // Somebody else locks this folder for good, or its file system knows no locks.
+            _ => return Ok(folder),
         }
     }
 }
@@ -313,6 +335,27 @@ mod tests {
         assert_eq!(seen.len() as u64 + missed, 2_001);
     }
 
+    /// As a run leaves it that was killed.
+    fn desert(path: &Path) {
+        drop(UnixListener::bind(path).unwrap());
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn of_two_that_find_a_deserted_socket_one_gets_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live");
+        for _ in 0..200 {
+            desert(&path);
+            let sockets: Vec<_> = thread::scope(|scope| {
+                let bind = || scope.spawn(|| LiveSocket::bind(&path));
+                let bound = [bind(), bind(), bind(), bind()];
+                bound.into_iter().map(|socket| socket.join().unwrap()).collect()
+            });
+            assert_eq!(sockets.iter().filter(|socket| socket.is_ok()).count(), 1);
+        }
+    }
+
     #[test]
     fn a_path_that_is_taken_is_an_error_unless_its_owner_is_gone() {
         let folder = tempfile::tempdir().unwrap();
@@ -320,9 +363,7 @@ mod tests {
         let one = LiveSocket::bind(&path).unwrap();
         assert_eq!(LiveSocket::bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
         drop(one);
-        // As a run leaves it that was killed.
-        drop(UnixListener::bind(&path).unwrap());
-        assert!(path.exists());
+        desert(&path);
         drop(LiveSocket::bind(&path).unwrap());
         fs::write(&path, "mine").unwrap();
         assert!(LiveSocket::bind(&path).is_err());
