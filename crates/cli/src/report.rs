@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// The records, or workloads that `tapstone trace --workload` kept, in the order in which they are shown
     #[arg(required_unless_present = "serve", value_name = "RECORD")]
     records: Vec<PathBuf>,
-    /// Show the run that tells on this socket how it goes (`--live SOCKET` of whatever measures), on a page
+    /// Show the run that tells on this socket how it goes (`--live SOCKET`), on a page
     /// of this machine alone
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["records", "output", "events", "format", "verbose"])]
     serve: Option<PathBuf>,
