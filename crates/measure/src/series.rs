@@ -108,13 +108,13 @@ impl Series {
     /// From the window's opening to the end of the last slice.
     #[must_use]
     pub fn span(&self) -> Nanos {
-        Nanos(self.length.0 * self.slices.len() as u64)
+        Nanos(self.length.0.saturating_mul(self.slices.len() as u64))
     }
 
     /// The same with neighbours merged: half as many slices, twice as long.
     #[must_use]
     pub fn coarsened(&self) -> Self {
-        let length = Nanos(self.length.0 * 2);
+        let length = Nanos(self.length.0.saturating_mul(2));
         let mut coarse = Self { length, slices: Vec::with_capacity(self.slices.len().div_ceil(2)) };
         for pair in self.slices.chunks(2) {
             let mut merged = coarse.empty_at(coarse.slices.len());
@@ -157,7 +157,7 @@ impl Series {
     }
 
     fn empty_at(&self, place: usize) -> Slice {
-        let start = Nanos(place as u64 * self.length.0);
+        let start = Nanos(self.length.0.saturating_mul(place as u64));
         Slice { start, length: self.length, ..Slice::empty() }
     }
 }
@@ -165,7 +165,18 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use proptest::prelude::*;
+
+    /// As a file of somebody else may say.
+    #[test]
+    fn a_window_that_never_ends_has_an_end() {
+        let mut series = Series::new(Nanos(1));
+        series.extend_to(Nanos(u64::MAX));
+        assert_eq!(series.span(), Nanos(u64::MAX));
+        series.add(&Slice { start: Nanos(u64::MAX), length: series.length(), ..Slice::empty() });
+        assert!(series.slices().len() <= MAX_SLICES);
+    }
 
     fn one(start: u64, length: u64, latency: u64) -> Slice {
         let mut slice = Slice { start: Nanos(start), length: Nanos(length), ..Slice::empty() };
