@@ -165,7 +165,6 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use proptest::prelude::*;
 
     /// As a file of somebody else may say.
