@@ -28,10 +28,10 @@ use self::key_login::KeyLogin;
 use self::keys::MadeKey;
 use self::prepare::PreparedBytes;
 use self::sessions::SharedSessions;
-use self::thread::ReplayingThread;
+use self::thread::{ReplayingThread, ThreadMemory};
 use crate::inputs::noise;
 use crate::measured::ReplayedThread;
-use crate::steps::ReplayProcess;
+use crate::steps::{ReplayProcess, ReplayThread};
 use crate::verified::ReplayEvidence;
 
 /// The token that a process replays on.
@@ -79,6 +79,8 @@ pub struct PreparedReplay {
     process: ReplayProcess,
     shared: Arc<SharedReplay>,
     sessions: Arc<SharedSessions>,
+    /// Of each thread.
+    memory: Vec<ThreadMemory>,
 }
 
 /// What the threads of a process share and do not change.
@@ -160,7 +162,10 @@ pub fn prepare_replay(
         run: site.run.to_owned(),
         first_id: (site.key_id)(0),
     };
-    Ok(PreparedReplay { process, shared: Arc::new(shared), sessions: Arc::new(sessions) })
+    let memory =
+        |thread: &ReplayThread| ThreadMemory::for_steps(&thread.steps, &shared.room_for_results);
+    let memory = process.threads.iter().map(memory).collect();
+    Ok(PreparedReplay { process, shared: Arc::new(shared), sessions: Arc::new(sessions), memory })
 }
 
 /// The places of objects that calls make, by the place of their session.
@@ -201,16 +206,17 @@ impl PreparedReplay {
         stop: &Arc<AtomicBool>,
         ended: &(impl Fn() + Clone + Send + 'static),
     ) -> RunningReplay {
-        let Self { process, shared, sessions } = self;
+        let Self { process, shared, sessions, memory } = self;
         let mut running =
             RunningReplay { threads: Vec::new(), shared: Arc::clone(&shared), failure: None };
-        for (number, plan) in process.threads.into_iter().enumerate() {
+        for (number, (plan, memory)) in process.threads.into_iter().zip(memory).enumerate() {
             let thread = ReplayingThread::new(
                 plan,
                 number as u32,
                 Arc::clone(&shared),
                 Arc::clone(&sessions),
                 cell(number),
+                memory,
             );
             let stop_of_thread = Arc::clone(stop);
             let ended = ended.clone();

@@ -10,7 +10,7 @@ use crate::plan::replayed_span;
 use crate::steps::{Due, ReplayProcess, ReplayThread};
 
 /// One call as it went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedCall {
     /// When it began, since the replay's start.
     pub begin: Nanos,

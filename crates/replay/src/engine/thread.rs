@@ -2,7 +2,7 @@
 
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
@@ -12,11 +12,11 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
+use super::SharedReplay;
 use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
 use super::templates::MadeTemplates;
-use super::{KEPT_RESULTS, SharedReplay};
 use crate::inputs::{input_offset, iv_of_step};
 use crate::measured::{KeptResult, ReplayedCall, ReplayedThread};
 use crate::plan::SPARE_BYTES;
@@ -34,6 +34,21 @@ pub(super) struct ReplayingThread {
     shared: Arc<SharedReplay>,
     sessions: Arc<SharedSessions>,
     cell: BoardCell,
+    memory: ThreadMemory,
+}
+
+/// Memory for what the calls of a thread come to.
+pub(super) struct ThreadMemory {
+    times: Vec<ReplayedCall>,
+    results: KeptBytes,
+}
+
+impl ThreadMemory {
+    /// As much as these steps took when they were recorded; results no more than there is room for.
+    pub(super) fn for_steps(steps: &[ReplayStep], room: &AtomicUsize) -> Self {
+        let times = memory_for(steps.len(), ReplayedCall::default());
+        Self { times, results: KeptBytes::for_steps(steps, room) }
+    }
 }
 
 /// What a thread writes to and reads from while it replays.
@@ -49,24 +64,51 @@ struct Desk {
 }
 
 /// Results that are kept, one behind the other: memory for each would be asked for between calls.
+#[derive(Default)]
 struct KeptBytes {
     /// The place of a step, and how many bytes it gave.
     lengths: Vec<(u32, usize)>,
     bytes: Vec<u8>,
+    /// Bytes that this thread may keep before it asks for more.
+    allowance: usize,
+}
+
+/// Memory for so much, used once already: the first use of a page takes longer than many a call.
+fn memory_for<T: Clone>(count: usize, anything: T) -> Vec<T> {
+    let mut memory = vec![anything; count];
+    memory.clear();
+    memory
 }
 
 impl KeptBytes {
-    /// With room for what these steps gave when they were recorded.
-    fn for_steps(steps: &[ReplayStep]) -> Self {
+    /// With memory for what these steps gave when they were recorded, out of the room for all.
+    fn for_steps(steps: &[ReplayStep], room: &AtomicUsize) -> Self {
         let kept = || steps.iter().filter(|step| step.keeps_result());
         let bytes: usize = kept().map(|step| step.room.saturating_sub(SPARE_BYTES) as usize).sum();
+        let count = kept().count();
+        let wanted = bytes.saturating_add(count.saturating_mul(KEPT_BYTES));
+        let take = |left: usize| Some(left - wanted.min(left));
+        let left = room.fetch_update(Relaxed, Relaxed, take).unwrap_or_default();
+        let allowance = wanted.min(left);
         Self {
-            lengths: Vec::with_capacity(kept().count()),
-            bytes: Vec::with_capacity(bytes.min(KEPT_RESULTS)),
+            lengths: memory_for(count, (1, 1)),
+            bytes: memory_for(bytes.min(allowance), 1),
+            allowance,
         }
     }
 
-    fn keep(&mut self, step: u32, bytes: &[u8]) {
+    /// Keeps a result, as long as there is room in all.
+    fn keep(&mut self, step: u32, bytes: &[u8], room: &AtomicUsize) {
+        /// Asked for at once.
+        const PORTION: usize = 64 << 10;
+        let needed = bytes.len() + KEPT_BYTES;
+        if self.allowance < needed {
+            let portion = PORTION.max(needed);
+            let taken = room.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(portion));
+            self.allowance += taken.map_or(0, |_| portion);
+        }
+        let Some(left) = self.allowance.checked_sub(needed) else { return };
+        self.allowance = left;
         self.lengths.push((step, bytes.len()));
         self.bytes.extend_from_slice(bytes);
     }
@@ -92,12 +134,13 @@ impl ReplayingThread {
         shared: Arc<SharedReplay>,
         sessions: Arc<SharedSessions>,
         cell: BoardCell,
+        memory: ThreadMemory,
     ) -> Self {
-        Self { plan, number, shared, sessions, cell }
+        Self { plan, number, shared, sessions, cell, memory }
     }
 
     /// Makes the calls from that moment on, until all are made or somebody wants to end.
-    pub(super) fn replay(self, at: Nanos, stop: &AtomicBool) -> ReplayedThread {
+    pub(super) fn replay(mut self, at: Nanos, stop: &AtomicBool) -> ReplayedThread {
         let shared = Arc::clone(&self.shared);
         let mut caller =
             Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
@@ -110,9 +153,9 @@ impl ReplayingThread {
             searches: Vec::new(),
             made: Vec::new(),
         };
-        let times = Vec::with_capacity(self.plan.steps.len());
+        let times = std::mem::take(&mut self.memory.times);
         let mut replayed = ReplayedThread { times, results: Vec::new() };
-        let mut kept = KeptBytes::for_steps(&self.plan.steps);
+        let mut kept = std::mem::take(&mut self.memory.results);
         let mut answered = at;
         for (place, step) in self.plan.steps.iter().enumerate() {
             let due = match step.due {
@@ -406,12 +449,7 @@ impl ReplayingThread {
             return;
         }
         let bytes = (went.output as usize).min(desk.output.len());
-        let left = &self.shared.room_for_results;
-        let taken =
-            left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes + KEPT_BYTES));
-        if taken.is_ok() {
-            kept.keep(place as u32, &desk.output[..bytes]);
-        }
+        kept.keep(place as u32, &desk.output[..bytes], &self.shared.room_for_results);
     }
 
     /// What was made can be used, and what is gone cannot.
