@@ -125,7 +125,7 @@ fn by_tapstone(operation: &str) -> Figures {
     tapstone.args(["pcsc", "--quiet", "--format", "json", "--reader", READER]);
     let text = run(tapstone.args(["--op", operation, "--count", &CALLS.to_string()]));
     let record = Record::from_json(&text, operation).expect("a record");
-    let values = &record.results[0].values_ns;
+    let values = &record.results[0].latencies_ns;
     figures(values.iter().map(|value| value.0 as f64).collect())
 }
 

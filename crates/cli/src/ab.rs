@@ -135,7 +135,7 @@ fn record(arguments: &Arguments) -> Record {
 }
 
 fn exceeded(record: &Record) -> bool {
-    let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    let rows = record.comparison.iter().flat_map(|comparison| &comparison.cases);
     rows.into_iter().any(|row| row.threshold == Some(Judgement::Exceeded))
 }
 

@@ -152,7 +152,7 @@ fn foreign_maker(side: &tapstone_record::Side) -> Option<String> {
 /// Surely exceeded is a miss. Undecided is not: the text says what would decide it. Where a threshold
 /// was asked for and an operation has nothing left to hold against it, that was not measured.
 fn exit(comparison: &Comparison) -> Exit {
-    let exceeded = comparison.rows.iter().any(|row| row.threshold == Some(Judgement::Exceeded));
+    let exceeded = comparison.cases.iter().any(|row| row.threshold == Some(Judgement::Exceeded));
     let lost = comparison.threshold.is_some() && !comparison.not_compared.is_empty();
     match (exceeded, lost) {
         (true, _) => Exit::Missed,

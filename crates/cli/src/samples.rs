@@ -31,7 +31,7 @@ impl SamplesFile {
             anyhow::bail!("{file}: {failure}");
         }
         let rows = self.writer.finish().with_context(|| file.clone())?;
-        Ok(DataFile { file, rows })
+        Ok(DataFile { file, count: rows })
     }
 
     /// Workers are numbered from 0 on in the order in which they turn up.

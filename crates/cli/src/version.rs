@@ -11,7 +11,7 @@ pub(crate) const BUILD_FACTS: &str = concat!(
     env!("TAPSTONE_PROFILE"),
     "\nrustc    ",
     env!("TAPSTONE_RUSTC"),
-    "\nrecord   tapstone.record/1"
+    "\nrecord   tapstone.record/2"
 );
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn the_record_is_the_one_that_is_written() {
-        let schema = tapstone_record::SchemaName::V1.as_str();
+        let schema = tapstone_record::SchemaName::V2.as_str();
         assert!(BUILD_FACTS.ends_with(&format!("record   {schema}")));
     }
 }

@@ -120,11 +120,11 @@ fn calls(workload: &Workload) -> Vec<record::Call> {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos::ZERO,
-            own_ns: Nanos::ZERO,
+            self_ns: Nanos::ZERO,
         });
         entry.count += 1;
         entry.total_ns = Nanos(entry.total_ns.0.saturating_add(call.duration.0));
-        entry.own_ns = entry.total_ns;
+        entry.self_ns = entry.total_ns;
         if call.result != 0 {
             *entry.failed.entry(Rv(call.result).to_string()).or_default() += 1;
         }

@@ -77,7 +77,7 @@ mod tests {
             })
             .collect();
         let text = format!(
-            r#"{{"schema": "tapstone.record/1", "tool": {{"name": "tapstone", "version": "0.1.0"}},
+            r#"{{"schema": "tapstone.record/2", "tool": {{"name": "tapstone", "version": "0.1.0"}},
             "command": [], "started_at": "2026-01-15T09:30:00Z",
             "environment": {{"load": {{}}}},
             "target": {{"kind": "token", "tokens": [{{"slot": {{"id": 1, "description": ""}},

@@ -22,7 +22,7 @@ fn changes_by_call(baseline: &[Call], candidate: &[Call]) -> Vec<CallChange> {
         change(&mut changes, call).candidate = Some(figures(call));
     }
     let mut changes: Vec<CallChange> = changes.into_values().collect();
-    let self_time = |figures: Option<CallFigures>| figures.map_or(0, |figures| figures.own_ns.0);
+    let self_time = |figures: Option<CallFigures>| figures.map_or(0, |figures| figures.self_ns.0);
     changes.sort_by_key(|change| {
         std::cmp::Reverse(self_time(change.baseline).abs_diff(self_time(change.candidate)))
     });
@@ -42,7 +42,7 @@ fn change<'a, 'b>(
 }
 
 fn figures(call: &Call) -> CallFigures {
-    CallFigures { count: call.count, total_ns: call.total_ns, own_ns: call.own_ns }
+    CallFigures { count: call.count, total_ns: call.total_ns, self_ns: call.self_ns }
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos(own * 2),
-            own_ns: Nanos(own),
+            self_ns: Nanos(own),
         }
     }
 
@@ -69,7 +69,7 @@ mod tests {
         let before = [call("C_Sign", 20, 900), call("C_Login", 1, 50), call("C_Digest", 3, 10)];
         let after = [call("C_Sign", 10, 450), call("C_Digest", 3, 10), call("C_Verify", 1, 60)];
         let changes = changes_by_call(&before, &after);
-        let own = |of: Option<CallFigures>| of.map(|of| (of.count, of.own_ns.0));
+        let own = |of: Option<CallFigures>| of.map(|of| (of.count, of.self_ns.0));
         let all: Vec<_> = changes
             .iter()
             .map(|change| (change.function.as_str(), own(change.baseline), own(change.candidate)))

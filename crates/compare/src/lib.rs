@@ -32,8 +32,8 @@
 //! let baseline = NamedRecord { record: &old, path: "old.json", sha256: "" };
 //! let candidate = NamedRecord { record: &new, path: "new.json", sha256: "" };
 //! let comparison = compare_records(baseline, candidate, None)?;
-//! assert_eq!(comparison.rows[0].verdict, Change::Faster);
-//! assert!((comparison.rows[0].ratio.estimate - 1.2).abs() < 1e-9);
+//! assert_eq!(comparison.cases[0].verdict, Change::Faster);
+//! assert!((comparison.cases[0].ratio.estimate - 1.2).abs() < 1e-9);
 //! # Ok::<(), tapstone_compare::CompareError>(())
 //! ```
 //!
@@ -66,7 +66,7 @@ pub use side_by_side::side_by_side;
 
 use tapstone_measure::compare::Percent;
 use tapstone_record::{
-    Change, Comparison, ComparisonRow, Fraction, Judgement, NoNumber, Pairing, Record, Threshold,
+    Change, ComparedCase, Comparison, Fraction, Judgement, NoNumber, Pairing, Record, Threshold,
 };
 use tapstone_reference::{PublishedItem, Reference};
 
@@ -100,7 +100,7 @@ pub fn compare_records(
         pairing: Pairing::Records,
         baseline: side::side_of_record(baseline),
         candidate: side::side_of_record(candidate),
-        rows: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
+        cases: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
         calls: calls::compare_calls(baseline.record, candidate.record),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
@@ -134,7 +134,7 @@ pub fn compare_with_reference(
         pairing: Pairing::Published,
         baseline: side::side_of_reference(reference),
         candidate: side::side_of_record(candidate),
-        rows: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
+        cases: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
@@ -160,7 +160,7 @@ fn chosen(reference: &Reference, only: Option<&str>) -> Result<Vec<PublishedItem
 }
 
 /// A pair with its ratio, verdict and judgement; `None` when a figure is zero.
-fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<ComparisonRow> {
+fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<ComparedCase> {
     let ratio = ratio_of(pair.baseline, pair.candidate)?;
     let budget = fail_above.map(|percent| SlowdownLimit::new(pair.quantity, percent));
     let verdict =
@@ -180,7 +180,7 @@ fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<Compar
         (true, None) => pair.samples.map(|_| NoNumber::OnTheLimit),
         (true, Some(_)) => None,
     };
-    Some(ComparisonRow {
+    Some(ComparedCase {
         operation: pair.operation.clone(),
         item: pair.item.clone(),
         message_bytes: pair.message_bytes,
@@ -203,6 +203,6 @@ fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<Compar
 fn decide(comparison: &mut Comparison, fail_above: Option<Percent>) {
     comparison.threshold = fail_above.map(|percent| Threshold {
         fail_above: Fraction(percent.0 / 100.0),
-        exceeded: comparison.rows.iter().any(|row| row.threshold == Some(Judgement::Exceeded)),
+        exceeded: comparison.cases.iter().any(|row| row.threshold == Some(Judgement::Exceeded)),
     });
 }

@@ -1,7 +1,7 @@
 //! Several devices, each in a run of its own, and how much longer each takes than the fastest.
 
 use tapstone_record::{
-    CaseResult, Estimate, Fraction, LoadKind, Provenance, Quantity, SideBySide, SideBySideRow,
+    CaseResult, Estimate, Fraction, LoadKind, Provenance, Quantity, SideBySide, SideBySideCase,
     TargetKind,
 };
 
@@ -13,7 +13,7 @@ use crate::{CompareError, NamedRecord, side};
 /// # Errors
 /// When there is none.
 pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareError> {
-    let mut rows: Vec<SideBySideRow> = Vec::new();
+    let mut rows: Vec<SideBySideCase> = Vec::new();
     let mut met: Vec<&CaseResult> = Vec::new();
     for case in records.iter().flat_map(|named| usable(named.record)) {
         if met.iter().any(|known| same_work(known, case)) {
@@ -28,11 +28,11 @@ pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareEr
     }
     Ok(SideBySide {
         sides: records.iter().map(|named| side::side_of_record(*named)).collect(),
-        rows,
+        cases: rows,
     })
 }
 
-fn beside(records: &[NamedRecord<'_>], case: &CaseResult) -> Option<SideBySideRow> {
+fn beside(records: &[NamedRecord<'_>], case: &CaseResult) -> Option<SideBySideCase> {
     let token = records.iter().any(|named| named.record.target.kind == TargetKind::Token);
     let quantity = match token && case.load.kind == LoadKind::Closed {
         true => Quantity::Throughput,
@@ -55,7 +55,7 @@ fn beside(records: &[NamedRecord<'_>], case: &CaseResult) -> Option<SideBySideRo
     };
     let fastest = figures.iter().flatten().map(time).fold(f64::INFINITY, f64::min);
     let excess = |figure: &Option<Estimate>| Some(Fraction(time(figure.as_ref()?) / fastest - 1.0));
-    Some(SideBySideRow {
+    Some(SideBySideCase {
         operation: case.operation.clone(),
         message_bytes: case.message_bytes,
         concurrency: case.concurrency,

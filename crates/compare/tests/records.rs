@@ -39,7 +39,7 @@ fn with(mut case: Value, fields: Value) -> Value {
 
 fn record(kind: &str, cases: &[Value]) -> Record {
     let record = json!({
-        "schema": "tapstone.record/1", "tool": {"name": "tapstone", "version": "0.1.0"},
+        "schema": "tapstone.record/2", "tool": {"name": "tapstone", "version": "0.1.0"},
         "command": [], "started_at": "2026-01-15T09:30:00Z", "environment": {"load": {}},
         "target": {"kind": kind}, "results": cases,
     });
@@ -69,21 +69,21 @@ fn token(rate: f64, fail_above: Option<f64>) -> Comparison {
 #[test]
 fn tokens_are_compared_by_their_rate() {
     let faster = token(120.0, None);
-    let [row] = &faster.rows[..] else { panic!("{faster:?}") };
+    let [row] = &faster.cases[..] else { panic!("{faster:?}") };
     assert_eq!((row.quantity, row.verdict), (Quantity::Throughput, Change::Faster));
     assert_eq!((row.baseline.estimate, row.candidate.estimate), (100.0, 120.0));
     assert!((row.ratio.estimate - 1.2).abs() < 1e-12, "{:?}", row.ratio);
     assert_eq!((row.threshold, row.more_samples, faster.threshold), (None, None, None));
-    assert_eq!(token(90.0, None).rows[0].verdict, Change::Slower);
+    assert_eq!(token(90.0, None).cases[0].verdict, Change::Slower);
     let open = token(100.5, None);
-    assert_eq!(open.rows[0].verdict, Change::Inconclusive);
+    assert_eq!(open.cases[0].verdict, Change::Inconclusive);
     // The interval reaches 1.42 % down, and the estimate is 0.5 % above 1: some eight times the
     // samples would narrow it as far, and 22 times decide nine times of ten.
-    assert!((19_000..23_000).contains(&open.rows[0].more_samples.unwrap()), "{open:?}");
-    assert_eq!(open.rows[0].no_number, None);
+    assert!((19_000..23_000).contains(&open.cases[0].more_samples.unwrap()), "{open:?}");
+    assert_eq!(open.cases[0].no_number, None);
     let on_the_limit = token(100.0, None);
-    assert_eq!(on_the_limit.rows[0].more_samples, None);
-    assert_eq!(on_the_limit.rows[0].no_number, Some(NoNumber::OnTheLimit));
+    assert_eq!(on_the_limit.cases[0].more_samples, None);
+    assert_eq!(on_the_limit.cases[0].no_number, Some(NoNumber::OnTheLimit));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn figures_without_a_spread_are_equal_or_decided() {
     let exact = |rate| {
         let [baseline, candidate] =
             [100.0, rate].map(|rate| record("token", &[case("x", rate, 0.0)]));
-        compared(&baseline, &candidate, None).unwrap().rows.remove(0)
+        compared(&baseline, &candidate, None).unwrap().cases.remove(0)
     };
     let decided = exact(120.0);
     assert_eq!((decided.verdict, decided.no_number), (Change::Faster, None));
@@ -104,8 +104,8 @@ fn figures_without_a_spread_are_equal_or_decided() {
 fn what_is_decided_by_a_hair_asks_for_no_more_samples() {
     // The interval ends just above 1: as many samples again would decide it nine times of ten.
     let decided = token(101.6, None);
-    assert_eq!(decided.rows[0].verdict, Change::Faster);
-    assert_eq!((decided.rows[0].more_samples, decided.rows[0].no_number), (None, None));
+    assert_eq!(decided.cases[0].verdict, Change::Faster);
+    assert_eq!((decided.cases[0].more_samples, decided.cases[0].no_number), (None, None));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_row_holds_the_variation_between_rounds_where_both_sides_do() {
         record("token", &[with(case("x", 100.0, 0.01), json!({"interval": interval}))])
     };
     let of = |one: Value, other: Value| {
-        compared(&varied(one), &varied(other), None).unwrap().rows[0].variation
+        compared(&varied(one), &varied(other), None).unwrap().cases[0].variation
     };
     assert_eq!(of(json!("rounds"), json!("rounds")), Some(Variation::Rounds));
     assert_eq!(of(json!("rounds"), json!("window")), Some(Variation::Window));
@@ -131,7 +131,7 @@ fn cards_and_programs_are_compared_by_their_time() {
     for kind in ["card", "pcsc", "command"] {
         let baseline = record(kind, &[case("x", 100.0, 0.01)]);
         let comparison = compared(&baseline, &record(kind, &[case("x", 50.0, 0.01)]), None);
-        let row = &comparison.unwrap().rows[0];
+        let row = &comparison.unwrap().cases[0];
         assert_eq!((row.quantity, row.verdict), (Quantity::Latency, Change::Slower), "{kind}");
         assert!((row.ratio.estimate - 2.0).abs() < 1e-12, "{:?}", row.ratio);
     }
@@ -142,7 +142,7 @@ fn calls_of_a_program_that_failed_in_part_are_compared_and_those_that_failed_are
     let of = |outcome: &str| {
         let case = with(case("x", 100.0, 0.01), json!({"status": {"outcome": outcome}}));
         let record = record("command", &[case]);
-        compared(&record, &record, None).map_or(0, |comparison| comparison.rows.len())
+        compared(&record, &record, None).map_or(0, |comparison| comparison.cases.len())
     };
     assert_eq!(["ok", "partial", "failed"].map(of), [1, 1, 0]);
 }
@@ -154,7 +154,7 @@ fn an_open_loop_s_rate_says_nothing_of_the_device() {
         record("token", &[with(case("x", rate, 0.01), load)])
     };
     let comparison = compared(&open(100.0), &open(50.0), None).unwrap();
-    assert_eq!(comparison.rows[0].quantity, Quantity::Latency);
+    assert_eq!(comparison.cases[0].quantity, Quantity::Latency);
     // Another rate, or a closed loop, is other work.
     let closed = record("token", &[case("x", 100.0, 0.01)]);
     assert!(compared(&open(100.0), &closed, None).is_err());
@@ -166,14 +166,14 @@ fn a_threshold_is_exceeded_by_one_row() {
         let comparison = token(rate, Some(5.0));
         let threshold = comparison.threshold.unwrap();
         assert_eq!(threshold.fail_above.0, 0.05);
-        (comparison.rows[0].threshold.unwrap(), threshold.exceeded)
+        (comparison.cases[0].threshold.unwrap(), threshold.exceeded)
     };
     assert_eq!(judged(100.0), (Judgement::Held, false));
     assert_eq!(judged(90.0), (Judgement::Exceeded, true));
     assert_eq!(judged(95.5), (Judgement::Undecided, false));
     // What is decided needs no more samples, whatever its direction.
-    assert_eq!(token(100.0, Some(5.0)).rows[0].more_samples, None);
-    assert!(token(95.5, Some(5.0)).rows[0].more_samples.is_some());
+    assert_eq!(token(100.0, Some(5.0)).cases[0].more_samples, None);
+    assert!(token(95.5, Some(5.0)).cases[0].more_samples.is_some());
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn an_interval_that_is_too_narrow_decides_nothing() {
     let candidate = record("token", &[with(case("x", 50.0, 0.01), interval)]);
     for (one, other) in [(&baseline, &candidate), (&candidate, &baseline)] {
         let comparison = compared(one, other, Some(5.0)).unwrap();
-        let row = &comparison.rows[0];
+        let row = &comparison.cases[0];
         assert_eq!(row.verdict, Change::Inconclusive);
         assert_eq!(row.threshold, Some(Judgement::Undecided));
         assert_eq!((row.more_samples, row.no_number), (None, Some(NoNumber::Unreliable)));
@@ -204,7 +204,7 @@ fn what_has_no_counterpart_is_named_once() {
     let candidate = [case("new", 1.0, 0.1), case("both", 1.0, 0.1), failed, wrong];
     let candidate = record("token", &candidate);
     let comparison = compared(&baseline, &candidate, None).unwrap();
-    assert_eq!(comparison.rows.len(), 1);
+    assert_eq!(comparison.cases.len(), 1);
     assert_eq!(comparison.only_in_baseline, ["old"]);
     assert_eq!(comparison.only_in_candidate, ["new"]);
     let nothing = record("token", &[case("other", 1.0, 0.1)]);
@@ -218,12 +218,12 @@ fn messages_of_different_length_are_different_work() {
         |bytes: u64| record("token", &[with(case("x", 1.0, 0.1), json!({"message_bytes": bytes}))]);
     assert!(compared(&of_length(1), &of_length(2), None).is_err());
     assert_eq!(
-        compared(&of_length(2), &of_length(2), None).unwrap().rows[0].message_bytes,
+        compared(&of_length(2), &of_length(2), None).unwrap().cases[0].message_bytes,
         Some(2)
     );
     let untold = record("token", &[case("x", 1.0, 0.1)]);
     for (one, other) in [(&untold, &of_length(2)), (&of_length(2), &untold)] {
-        assert_eq!(compared(one, other, None).unwrap().rows[0].message_bytes, None);
+        assert_eq!(compared(one, other, None).unwrap().cases[0].message_bytes, None);
     }
 }
 
@@ -249,7 +249,7 @@ fn described(side: &str, cores: u32, step: u64, quota: Value) -> Record {
         "emulated": {"profile": name("profile"), "sha256": "00"},
     });
     let record = json!({
-        "schema": "tapstone.record/1", "tool": {"name": "tapstone", "version": name("0.1")},
+        "schema": "tapstone.record/2", "tool": {"name": "tapstone", "version": name("0.1")},
         "command": [], "started_at": "2026-01-15T09:30:00Z",
         "environment": {
             "load": {}, "cpu": name("cpu"), "virtualisation": "kvm", "cores": cores,
@@ -298,7 +298,7 @@ fn what_differs_besides_the_figures_is_said() {
     );
     assert_eq!(comparison.baseline.emulated.as_deref(), Some("profile one"));
     // An emulated device's figures are emulated.
-    assert_eq!(comparison.rows[0].baseline_provenance, Some(Provenance::Emulated));
+    assert_eq!(comparison.cases[0].baseline_provenance, Some(Provenance::Emulated));
     let same = compared(&one, &one, None).unwrap().warnings;
     assert!(!same.iter().any(|warning| warning.contains("differs")), "{same:?}");
 }
@@ -313,7 +313,7 @@ fn what_is_not_known_of_one_side_is_unknown() {
         assert!(warning.is_some_and(|it| it.ends_with(" and unknown")), "{warning:?}");
     }
     assert_eq!(comparison.candidate.name, "new");
-    assert_eq!(comparison.rows[0].candidate_provenance, Some(Provenance::Measured));
+    assert_eq!(comparison.cases[0].candidate_provenance, Some(Provenance::Measured));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn calls_of_two_traces_are_set_side_by_side() {
         let mut record = record("command", &[case("wall", 1.0, 0.1)]);
         let call = json!({
             "module": "m.so", "layer": "pkcs11 m.so", "function": "C_Digest", "count": digests,
-            "total_ns": 10, "own_ns": 10,
+            "total_ns": 10, "self_ns": 10,
         });
         record.calls = serde_json::from_value(json!([call])).unwrap();
         record
@@ -356,14 +356,14 @@ fn calls_without_a_verdict_are_no_rows() {
     );
     let call = json!({
         "module": "m.so", "layer": "pkcs11 m.so", "function": "C_Digest", "count": 3,
-        "total_ns": 10, "own_ns": 10,
+        "total_ns": 10, "self_ns": 10,
     });
     trace.calls = serde_json::from_value(json!([call])).unwrap();
     let name = trace.calls[0].operation();
     trace.results[1].operation = name;
     let comparison = compared(&trace, &trace, None).unwrap();
-    assert_eq!(comparison.rows.len(), 1, "{:?}", comparison.rows);
-    assert_eq!(comparison.rows[0].operation, "wall");
+    assert_eq!(comparison.cases.len(), 1, "{:?}", comparison.cases);
+    assert_eq!(comparison.cases[0].operation, "wall");
 }
 
 #[test]
@@ -374,12 +374,12 @@ fn devices_side_by_side_are_slower_than_the_fastest() {
         [named(&runs[0], "a"), named(&runs[1], "b"), named(&runs[2], "c"), named(&other, "d")];
     let table = side_by_side(&records).unwrap();
     assert_eq!(table.sides.len(), 4);
-    let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
+    let [row] = &table.cases[..] else { panic!("{:?}", table.cases) };
     let excess: Vec<_> = row.excess.iter().map(|part| part.map(|part| part.0)).collect();
     assert_eq!(excess, [Some(0.0), Some(1.0), Some(0.25), None]);
     assert_eq!(row.quantity, Quantity::Throughput);
     let cards = [100.0, 50.0].map(|rate| record("card", &[case("x", rate, 0.01)]));
-    let row = &side_by_side(&[named(&cards[0], "a"), named(&cards[1], "b")]).unwrap().rows[0];
+    let row = &side_by_side(&[named(&cards[0], "a"), named(&cards[1], "b")]).unwrap().cases[0];
     assert_eq!(row.quantity, Quantity::Latency);
     assert_eq!(row.excess[1].unwrap().0, 1.0);
     // A rate of 0 is no figure, and one alone is beside nothing.
@@ -402,9 +402,9 @@ fn items_of_a_reference_are_chosen_by_a_part_of_their_name() {
         compare_with_reference(&reference, only, named(&candidate, "new.json"), None)
     };
     let all = compared(None).unwrap();
-    assert!(all.rows.iter().all(|row| row.operation == figure.operation), "{:?}", all.rows);
+    assert!(all.cases.iter().all(|row| row.operation == figure.operation), "{:?}", all.cases);
     let only = compared(Some(&items[0].name.to_uppercase())).unwrap();
-    assert!(only.rows.iter().any(|row| row.item.as_ref() == Some(&items[0].name)));
+    assert!(only.cases.iter().any(|row| row.item.as_ref() == Some(&items[0].name)));
     let error = compared(Some("no such item")).unwrap_err();
     assert!(matches!(error, CompareError::NoSuchItem { .. }), "{error}");
     assert!(error.to_string().contains(&items[0].name), "{error}");
@@ -441,14 +441,14 @@ fn figures_side_by_side_keep_where_they_came_from() {
     let sides = [named(&measured, "a"), named(&emulated, "b"), named(&imported, "c")];
     let table = side_by_side(&sides).unwrap();
     let provenance = [Provenance::Measured, Provenance::Emulated, Provenance::Measured];
-    assert_eq!(table.rows[0].provenance, provenance.map(Some));
+    assert_eq!(table.cases[0].provenance, provenance.map(Some));
     let told: Vec<_> = table.sides.iter().map(|side| side.emulated.as_deref()).collect();
     assert_eq!(told, [None, Some("plain"), None]);
     let makers: Vec<_> = table.sides.iter().map(|side| side.made_by.as_deref()).collect();
     assert_eq!(makers, [None, None, Some("panel-log")]);
     let two = compared(&imported, &emulated, None).unwrap();
     assert_eq!(two.baseline.made_by.as_deref(), Some("panel-log"));
-    assert_eq!(two.rows[0].candidate_provenance, Some(Provenance::Emulated));
+    assert_eq!(two.cases[0].candidate_provenance, Some(Provenance::Emulated));
 }
 
 /// What failed in the candidate is no operation that only the baseline has: it is named with why.
@@ -475,7 +475,7 @@ fn an_operation_that_failed_in_the_candidate_is_named() {
         let compared = compared(&old, &new, Some(5.0)).unwrap();
         let [failed] = &compared.not_compared[..] else { panic!("{compared:?}") };
         assert_eq!((failed.operation.as_str(), failed.why.as_str()), ("rsa2048.sign", why));
-        assert_eq!((compared.rows.len(), compared.only_in_baseline.len()), (1, 0), "{compared:?}");
+        assert_eq!((compared.cases.len(), compared.only_in_baseline.len()), (1, 0), "{compared:?}");
         // Alone it leaves nothing to compare, and the error says why.
         let alone = self::compared(&old, &record("token", &[spoiled]), None).unwrap_err();
         assert!(alone.to_string().contains(&format!("rsa2048.sign ({why})")), "{alone}");
@@ -496,7 +496,7 @@ fn what_has_no_ratio_is_named_and_no_threshold_holds_for_it() {
     let half = record("token", &[unknown("x"), case("y", 100.0, 0.01)]);
     for (one, other) in [(&known, &half), (&half, &known)] {
         let comparison = compared(one, other, Some(5.0)).unwrap();
-        assert_eq!(comparison.rows.len(), 1);
+        assert_eq!(comparison.cases.len(), 1);
         let [failed] = &comparison.not_compared[..] else { panic!("{comparison:?}") };
         assert_eq!(failed.operation, "x");
         assert!(failed.why.contains("reaches down to zero") && failed.why.contains("--rounds 5"));

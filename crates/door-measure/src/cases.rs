@@ -303,10 +303,10 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
         seed: Some(run.seed),
         verdict: verdict.into(),
         changed: None,
-        bare_ns: None,
+        unobserved_ns: None,
         // Only those that granted the same one are compared.
         behaviour: record::Behaviour::Same,
-        masked: 0,
+        unstable_places: 0,
         differences: Vec::new(),
         notes,
     })

@@ -24,7 +24,7 @@ pub fn budget(scenario: &Scenario, name: &str, seed: u64) -> Budget {
     if overlapped > Millis::ZERO {
         parts.push(saved(overlapped, total));
     }
-    let extras: Vec<BudgetPart> = path.parts.iter().filter(is_extra).map(part).collect();
+    let self_check: Vec<BudgetPart> = path.parts.iter().filter(is_extra).map(part).collect();
     Budget {
         operation: scenario.operation.clone(),
         total_ns: total.exactly(),
@@ -32,9 +32,9 @@ pub fn budget(scenario: &Scenario, name: &str, seed: u64) -> Budget {
         verdict: Some(verdict(whole, scenario.target)),
         parts,
         scenario: Some(named(scenario, name)),
-        with_extras_ns: (!extras.is_empty()).then(|| whole.exactly()),
-        extras,
-        chance: probability_of_target(path, scenario.target, seed),
+        total_with_self_check_ns: (!self_check.is_empty()).then(|| whole.exactly()),
+        self_check,
+        probability: probability_of_target(path, scenario.target, seed),
     }
 }
 

@@ -99,8 +99,8 @@ fn is_measured(case: &CaseResult) -> bool {
 /// The values themselves where the record has them, else its quantiles, else its mean.
 fn distribution(case: &CaseResult) -> Option<TimeDistribution> {
     let millis = |value: &Nanos| Millis::from(*value);
-    if !case.values_ns.is_empty() {
-        return TimeDistribution::empirical(case.values_ns.iter().map(millis).collect());
+    if !case.latencies_ns.is_empty() {
+        return TimeDistribution::empirical(case.latencies_ns.iter().map(millis).collect());
     }
     let latency = case.latency_ns.as_ref()?;
     let Latency { mean, p50, p90, p95, p99, min, max, .. } = latency;
@@ -174,13 +174,13 @@ mod tests {
 
     fn case(operation: &str, values: &[u64]) -> CaseResult {
         let mut case = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
-        case.values_ns = values.iter().map(|ms| Nanos::from_millis(*ms)).collect();
+        case.latencies_ns = values.iter().map(|ms| Nanos::from_millis(*ms)).collect();
         case.latency_ns = Some(Latency::default());
         case
     }
 
     fn record(cases: Vec<CaseResult>) -> Record {
-        let text = r#"{"schema": "tapstone.record/1", "tool": {"name": "x", "version": "1"},
+        let text = r#"{"schema": "tapstone.record/2", "tool": {"name": "x", "version": "1"},
             "command": [], "started_at": "2026-01-15T09:30:00Z", "environment": {"load": {}},
             "target": {"kind": "door"}, "results": []}"#;
         let mut record = Record::from_json(text, "test").unwrap();

@@ -1,6 +1,6 @@
 //! How often a target is met, by drawing every part at random.
 
-use tapstone_record::{Chance, Estimate};
+use tapstone_record::{Estimate, Probability};
 
 use crate::millis::Millis;
 use crate::path::AuthenticationPath;
@@ -17,7 +17,7 @@ pub(crate) fn probability_of_target(
     path: &AuthenticationPath,
     target: Millis,
     seed: u64,
-) -> Option<Chance> {
+) -> Option<Probability> {
     if path.is_fixed() {
         return None;
     }
@@ -26,7 +26,7 @@ pub(crate) fn probability_of_target(
     totals.sort_by(f64::total_cmp);
     let met = totals.partition_point(|total| *total <= target.0) as u64;
     let quantile = |part: f64| Millis(totals[(part * (DRAWS - 1) as f64).round() as usize]).nanos();
-    Some(Chance {
+    Some(Probability {
         met: wilson(met, DRAWS),
         p50_ns: quantile(0.5),
         p95_ns: quantile(0.95),

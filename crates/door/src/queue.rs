@@ -93,7 +93,7 @@ pub(crate) fn latency(values: &[f64], batches: &WaitBatches) -> Latency {
         p90: quantile(0.9),
         p95: quantile(0.95),
         p99: quantile(0.99),
-        p999: quantile(0.999),
+        p99_9: quantile(0.999),
         min: nanos(*min),
         max: nanos(*max),
     }
@@ -237,7 +237,7 @@ mod tests {
         // Of 1,000 values, that behind 499.5 others.
         assert_eq!(value(figures.p50), Some(501e6));
         assert_eq!((value(figures.p90), value(figures.p95)), (Some(900e6), Some(950e6)));
-        assert_eq!((figures.p99, figures.p999), (None, None));
+        assert_eq!((figures.p99, figures.p99_9), (None, None));
         assert!(quantile(&values[..40], &values[..40], 1, 0.5).is_some());
         assert_eq!(quantile(&values[..39], &values[..39], 1, 0.5), None);
         assert_eq!(latency(&[], &WaitBatches::from_values(&[])), Latency::default());

@@ -78,7 +78,7 @@ mod tests {
         let formula = queue.formula.unwrap();
         assert_eq!(formula.name, "M/G/1");
         assert!(formula.standard_errors.abs() < 4.0, "{formula:?}");
-        assert!(queue.removed_early.estimate > 0.0 && queue.readings_per_person > 1.0);
+        assert!(queue.removed_early.estimate > 0.0 && queue.attempts_per_person > 1.0);
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
                 let queue = simulate(&door(6000.0), "x", &crowd(2_000, load, 6000.0, seed));
                 assert!(queue.overloaded, "{load}");
                 assert_eq!(queue.wait_ns, Latency::default(), "{load}");
-                assert_eq!(queue.whole_ns, Latency::default(), "{load}");
+                assert_eq!(queue.time_in_system_ns, Latency::default(), "{load}");
             }
         }
         let below = simulate(&door(6000.0), "x", &crowd(2_000, 0.999, 6000.0, 1));
@@ -118,7 +118,7 @@ mod tests {
             assert!(queue.overloaded);
             assert!(queue.utilisation.0 > 0.9999, "{load}: {:?}", queue.utilisation);
             assert!(queue.utilisation_interval.unwrap().low > 0.999, "{queue:?}");
-            let passed = queue.passed_per_minute;
+            let passed = queue.throughput_per_minute;
             assert!((passed.estimate - 10.0).abs() < 0.01, "{load}: {passed:?}");
         }
     }
@@ -128,7 +128,8 @@ mod tests {
         let scenario = Scenario::shipped("osdp-ip-rsa2048").unwrap();
         // Readings that fail change the mean service time, so it comes from a long simulation.
         let long = simulate(&scenario, "x", &Crowd::new(400_000, 60.0, 99).unwrap());
-        let service_ns = long.whole_ns.mean.unwrap().estimate - long.wait_ns.mean.unwrap().estimate;
+        let service_ns =
+            long.time_in_system_ns.mean.unwrap().estimate - long.wait_ns.mean.unwrap().estimate;
         let capacity = 3.6e12 / service_ns;
         for seed in 1..=20 {
             let queue = simulate(&scenario, "x", &Crowd::new(5_000, capacity, seed).unwrap());
@@ -147,12 +148,12 @@ mod tests {
         let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
         assert_eq!(queue.gave_up.estimate, 1.0);
         assert_eq!(queue.removed_early.estimate, 1.0);
-        assert_eq!(queue.readings_per_person, 3.0);
+        assert_eq!(queue.attempts_per_person, 3.0);
         assert_eq!(queue.capacity_per_minute, 0.0);
         // A little longer, and all pass at once.
         scenario.people.hold = Some(TimeDistribution::Fixed(Millis(2400.0)));
         let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
-        assert_eq!((queue.gave_up.estimate, queue.readings_per_person), (0.0, 1.0));
+        assert_eq!((queue.gave_up.estimate, queue.attempts_per_person), (0.0, 1.0));
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
         // The door serves 2 of 3 who come; who waits, waits almost as long as anybody would.
         assert!((queue.gave_up.estimate - 1.0 / 3.0).abs() < 0.05, "{:?}", queue.gave_up);
         assert!(queue.wait_ns.max.0 > 25_000_000_000, "{:?}", queue.wait_ns.max);
-        assert!((queue.passed_per_minute.estimate - 10.0).abs() < 0.5, "{queue:?}");
+        assert!((queue.throughput_per_minute.estimate - 10.0).abs() < 0.5, "{queue:?}");
     }
 
     #[test]
@@ -249,19 +250,20 @@ mod tests {
         scenario.people.read_failure = 0.2;
         let queue = simulate(&scenario, "x", &Crowd::new(20_000, 60.0, 1).unwrap());
         // 1 + 0.2 + 0.04 readings, and three in vain 1 time in 125.
-        assert!((queue.readings_per_person - 1.24).abs() < 0.01, "{}", queue.readings_per_person);
+        assert!((queue.attempts_per_person - 1.24).abs() < 0.01, "{}", queue.attempts_per_person);
         assert!((queue.gave_up.estimate - 0.008).abs() < 0.002, "{:?}", queue.gave_up);
     }
 
     #[test]
     fn figures_are_of_those_who_came_after_the_queue_had_settled() {
         let queue = simulate(&fixed(), "x", &Crowd::new(1_000, 60.0, 1).unwrap());
-        assert_eq!((queue.people, queue.settling), (1_000, 50));
+        assert_eq!((queue.arrivals, queue.warm_up_arrivals), (1_000, 50));
         assert_eq!((queue.arrivals_per_hour, queue.seed), (60.0, 1));
-        assert!((queue.passed_per_minute.estimate - 1.0).abs() < 0.1, "{queue:?}");
+        assert!((queue.throughput_per_minute.estimate - 1.0).abs() < 0.1, "{queue:?}");
         // Everybody's time in the system is a wait and a visit.
         let time = visit(&fixed()).time.nanos();
-        let between = queue.whole_ns.mean.unwrap().estimate - queue.wait_ns.mean.unwrap().estimate;
+        let between =
+            queue.time_in_system_ns.mean.unwrap().estimate - queue.wait_ns.mean.unwrap().estimate;
         assert!((between / time - 1.0).abs() < 1e-6, "{between} {time}");
         assert!((queue.capacity_per_minute - 6e10 / time).abs() < 1e-6);
     }
@@ -285,7 +287,8 @@ mod tests {
         for seed in 1..=SEEDS as u64 {
             let queue = simulate(&scenario, "x", &crowd(20_000, load, 6000.0, seed));
             assert_eq!(queue.formula.unwrap().name, name);
-            let means = [queue.wait_ns.mean, queue.whole_ns.mean, queue.utilisation_interval];
+            let means =
+                [queue.wait_ns.mean, queue.time_in_system_ns.mean, queue.utilisation_interval];
             for (at, truth) in [wait, wait + 6e9, load].into_iter().enumerate() {
                 let interval = means[at].unwrap();
                 held[at] += usize::from((interval.low..=interval.high).contains(&truth));
@@ -324,7 +327,7 @@ mod tests {
     fn too_few_people_for_a_full_queue_are_said_to_be_too_few() {
         let needed = |load| {
             let fixed = TimeDistribution::Fixed(Millis(6000.0));
-            simulate(&bare(fixed), "x", &crowd(20_000, load, 6000.0, 1)).people_needed
+            simulate(&bare(fixed), "x", &crowd(20_000, load, 6000.0, 1)).arrivals_needed
         };
         assert_eq!([0.7, 0.9, 0.99].map(needed), [Some(570), Some(7_400), Some(850_000)]);
         assert_eq!(needed(1.0), None);
@@ -391,10 +394,11 @@ mod tests {
         scenario.people.cards = vec![half("old", &scenario.path), half("new", &quick)];
         let queue = simulate(&scenario, "x", &Crowd::new(20_000, 60.0, 1).unwrap());
         let [old, new] = &queue.cards[..] else { panic!("{:?}", queue.cards) };
-        assert!((old.people.estimate - 0.5).abs() < 0.02, "{old:?}");
+        assert!((old.share.estimate - 0.5).abs() < 0.02, "{old:?}");
         let faster = old.authentication_ns - new.authentication_ns;
         assert!((faster - 1080e6).abs() < 1.0, "{faster}");
-        let mean = |of: &tapstone_record::CardKindFigures| of.whole_ns.mean.unwrap().estimate;
+        let mean =
+            |of: &tapstone_record::CardKindFigures| of.time_in_system_ns.mean.unwrap().estimate;
         assert!((mean(old) - mean(new) - faster).abs() < 300e6, "{old:?} {new:?}");
     }
 }

@@ -170,23 +170,23 @@ impl<'a> QueueTally<'a> {
         };
         Queue {
             scenario: named(scenario, name),
-            people: self.crowd.people,
-            settling: self.settling,
+            arrivals: self.crowd.people,
+            warm_up_arrivals: self.settling,
             arrivals_per_hour: self.crowd.per_hour,
             seed: self.crowd.seed,
             doors: scenario.people.doors,
             capacity_per_minute: self.capacity(passing, mean_service),
-            passed_per_minute: queue::rate(&self.passed_at, self.opens, MINUTE_MS),
+            throughput_per_minute: queue::rate(&self.passed_at, self.opens, MINUTE_MS),
             utilisation: Fraction(utilisation.estimate),
             utilisation_interval: Some(utilisation),
             overloaded,
             wait_ns: if is_bounded { latency(&self.waits, &waits) } else { Latency::default() },
-            whole_ns: times(&self.times_in_system),
+            time_in_system_ns: times(&self.times_in_system),
             gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
             left_queue: leaves.then(|| wilson(self.left_the_queue, counted)),
             removed_early: wilson(self.removed, self.readings),
-            readings_per_person: self.readings as f64 / served,
-            readings_interval: Some(queue::mean(&self.readings_of_each)),
+            attempts_per_person: self.readings as f64 / served,
+            attempts_interval: Some(queue::mean(&self.readings_of_each)),
             controller: (self.doors > 1.0 && !self.controller_waits.is_empty()).then(|| {
                 SharedStation {
                     utilisation: queue::busy_share(&self.controller_in_use, self.opens, 1.0),
@@ -195,7 +195,7 @@ impl<'a> QueueTally<'a> {
             }),
             cards: self.card_kinds(&scenario.people, counted, &times),
             formula,
-            people_needed: (!leaves && !overloaded)
+            arrivals_needed: (!leaves && !overloaded)
                 .then(|| self.people_needed(mean_service, served, load)),
         }
     }
@@ -208,9 +208,9 @@ impl<'a> QueueTally<'a> {
     ) -> Vec<CardKindFigures> {
         let figures = |(kind, tally): (&crate::people::CardKind, &KindTally)| CardKindFigures {
             name: kind.name.clone(),
-            people: wilson(tally.people, counted),
+            share: wilson(tally.people, counted),
             authentication_ns: kind.path.total_with_self_check().nanos(),
-            whole_ns: times(&tally.times_in_system),
+            time_in_system_ns: times(&tally.times_in_system),
             gave_up: wilson(tally.people - tally.passed, tally.people),
         };
         people.cards.iter().zip(&self.kinds).map(figures).collect()
@@ -275,7 +275,7 @@ impl<'a> QueueTally<'a> {
         QueueFormula {
             name: name.into(),
             mean_wait_ns: wait.nanos(),
-            mean_whole_ns: all_pass.then(|| (wait + Millis(mean_service)).nanos()),
+            mean_time_in_system_ns: all_pass.then(|| (wait + Millis(mean_service)).nanos()),
             utilisation: Some(Fraction(load)),
             standard_errors: off,
         }
@@ -356,24 +356,27 @@ mod tests {
         let scenario = bare();
         let queue = counted(&scenario, &four()).figures(&scenario, "x");
         assert_eq!((queue.wait_ns.min.0, queue.wait_ns.max.0), (0, 200_000_000));
-        assert_eq!((queue.whole_ns.min.0, queue.whole_ns.max.0), (400_000_000, 800_000_000));
+        assert_eq!(
+            (queue.time_in_system_ns.min.0, queue.time_in_system_ns.max.0),
+            (400_000_000, 800_000_000)
+        );
         // (0 + 200 + 100 + 0) / 4; of those who passed (400 + 800 + 400) / 3.
         assert!(close(queue.wait_ns.mean.unwrap().estimate, 75e6));
-        assert!(close(queue.whole_ns.mean.unwrap().estimate, 1_600e6 / 3.0));
+        assert!(close(queue.time_in_system_ns.mean.unwrap().estimate, 1_600e6 / 3.0));
         assert_eq!(queue.gave_up, wilson(1, 4));
         assert_eq!(queue.removed_early, wilson(3, 7));
-        assert_eq!(queue.readings_per_person, 1.75);
-        assert!(close(queue.readings_interval.unwrap().estimate, 1.75));
+        assert_eq!(queue.attempts_per_person, 1.75);
+        assert!(close(queue.attempts_interval.unwrap().estimate, 1.75));
         // 1,600 of 2,400 ms in use; three pass in them.
         assert!(close(queue.utilisation.0, 2.0 / 3.0));
-        assert!(close(queue.passed_per_minute.estimate, 75.0));
+        assert!(close(queue.throughput_per_minute.estimate, 75.0));
         // Three of four pass, each in 400 ms.
         assert!(close(queue.capacity_per_minute, 112.5));
         // E[S²] = 180,000 ms², a load of 0.4: 1.125 / (2.8 (1 - √0.4)²) of 60 · 0.4, rounded up.
-        assert_eq!(queue.people_needed, Some(72));
+        assert_eq!(queue.arrivals_needed, Some(72));
         assert!(!queue.overloaded && queue.left_queue.is_none() && queue.controller.is_none());
         let formula = queue.formula.unwrap();
-        assert_eq!((&formula.name[..], formula.mean_whole_ns), ("M/G/1", None));
+        assert_eq!((&formula.name[..], formula.mean_time_in_system_ns), ("M/G/1", None));
         // λ E[S²] / (2 (1 - ρ)) = 180 / 1.2 ms, 75 more than was seen, at an error of √(27,500/12).
         assert!(close(formula.mean_wait_ns, 150e6), "{formula:?}");
         assert!(close(formula.utilisation.unwrap().0, 0.4), "{formula:?}");
@@ -386,7 +389,7 @@ mod tests {
         let mut people = four();
         people[4].visit.passed = true;
         let queue = counted(&scenario, &people).figures(&scenario, "x");
-        assert!(close(queue.formula.unwrap().mean_whole_ns.unwrap(), 550e6));
+        assert!(close(queue.formula.unwrap().mean_time_in_system_ns.unwrap(), 550e6));
         assert_eq!(queue.gave_up, wilson(0, 4));
     }
 
@@ -402,7 +405,7 @@ mod tests {
         let queue = tally.figures(&scenario, "x");
         assert_eq!(queue.left_queue, Some(wilson(2, 4)));
         assert_eq!(queue.gave_up, wilson(2, 4));
-        assert!(queue.formula.is_none() && queue.people_needed.is_none());
+        assert!(queue.formula.is_none() && queue.arrivals_needed.is_none());
         assert!(queue.wait_ns.mean.is_some(), "a queue that people leave does not grow for ever");
     }
 

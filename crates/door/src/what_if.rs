@@ -379,7 +379,7 @@ fn set(
         total_ns: set.total.nanos(),
         effort: effort(changes, set),
         verdict: verdict(set.total, target),
-        chance: probability_of_target(&path, target, seed),
+        probability: probability_of_target(&path, target, seed),
     }
 }
 
@@ -406,7 +406,7 @@ fn projections(scenario: &Scenario) -> Vec<Projection> {
         .projections
         .iter()
         .map(|projection| Projection {
-            says: projection.says.clone(),
+            statement: projection.says.clone(),
             changes: projection.with.clone(),
             published_ns: projection.published.nanos(),
             computed_ns: computed(projection).nanos(),

@@ -266,7 +266,7 @@ fn call((module, function): &(String, &'static str), tally: &FunctionTally) -> r
         per_operation: None,
         failed: tally.failed.clone(),
         total_ns: tally.total,
-        own_ns: tally.own,
+        self_ns: tally.own,
     }
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn set_figures(case: &mut record::CaseResult, operations: Vec<(Nanos,
     };
     case.set_figures(&Summary::from_series(&series, &conditions), &series.total());
     if operations.len() <= MOST_VALUES {
-        case.values_ns = operations.iter().filter_map(|(_, time)| *time).collect();
+        case.latencies_ns = operations.iter().filter_map(|(_, time)| *time).collect();
     }
 }
 
@@ -336,7 +336,7 @@ mod tests {
     fn times(timeline: &Timeline) -> BTreeMap<String, (Nanos, Nanos)> {
         let owners = owners::of_threads(timeline);
         let (calls, _) = calls(timeline, &owners);
-        calls.iter().map(|call| (call.operation(), (call.total_ns, call.own_ns))).collect()
+        calls.iter().map(|call| (call.operation(), (call.total_ns, call.self_ns))).collect()
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
         let (table, cases) = all(&timeline);
         assert_eq!(table.len(), 1);
         assert_eq!(
-            (table[0].count, table[0].total_ns, table[0].own_ns),
+            (table[0].count, table[0].total_ns, table[0].self_ns),
             (21, millis(41), millis(31))
         );
         let failed = [

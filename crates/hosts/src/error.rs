@@ -97,7 +97,7 @@ impl HostsError {
             agent: absent.calling.agent.to_string(),
             version: absent.calling.version.clone(),
             state: record::HostState::Refused,
-            lost: Some(absent.why.clone()),
+            reason: Some(absent.why.clone()),
             environment: None,
             clock: None,
             window: None,

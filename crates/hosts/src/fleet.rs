@@ -414,7 +414,7 @@ impl HostsWatch {
                 Some(_) => record::HostState::Lost,
                 None => record::HostState::Done,
             },
-            lost: state.lost,
+            reason: state.lost,
             environment: Some(host.facts.environment.clone()),
             clock: state.clock.map(clock_of),
             window: None,

@@ -26,17 +26,17 @@ pub struct Budget {
     /// What the model is of, where parts come from a scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioName>,
-    /// What sums of a path leave out, but whoever stands there waits for: the card's self-check.
+    /// The card's self-check, which sums of a path leave out, but whoever stands there waits for.
     /// Not in `total_ns`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extras: Vec<BudgetPart>,
-    /// `total_ns` with the extras, in nanoseconds. Where it is there, the limit is for it.
+    pub self_check: Vec<BudgetPart>,
+    /// `total_ns` with the self-check, in nanoseconds. Where it is there, the limit is for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub with_extras_ns: Option<Estimate>,
-    /// How often the transaction keeps within the limit; absent where nothing is known of the
+    pub total_with_self_check_ns: Option<Estimate>,
+    /// How probable it is that the transaction keeps within the limit; absent where nothing is known of the
     /// spread of any part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chance: Option<Chance>,
+    pub probability: Option<Probability>,
 }
 
 /// A scenario of a door.
@@ -48,9 +48,9 @@ pub struct ScenarioName {
     pub title: String,
 }
 
-/// How often a limit is kept, by drawing every part at random many times.
+/// How probable it is that a limit is kept, by drawing every part at random many times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Chance {
+pub struct Probability {
     /// The part of transactions that keep it, with its interval: that of the drawing, not of what
     /// was put into it.
     pub met: Estimate,

@@ -10,13 +10,12 @@ use crate::breakdown::{Outage, Phase, SeriesPoint, Share, Subtraction};
 use crate::figures::{Fraction, Interval, Latency, Provenance, Seconds, Throughput};
 use crate::histogram::EncodedHistogram;
 use crate::limit::{LimitEvidence, LimitedBy};
-use crate::load::{ClockReadings, Concurrency, Lateness, Load, WarmUp, Window};
+use crate::load::{ClockReadings, Concurrency, Load, SchedulingDelay, WarmUp, Window};
 
 /// One operation under one load.
 ///
 /// Lists are always there, if empty. Figures are absent when nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Row")]
 pub struct CaseResult {
     /// Which operation, as one documented variant: `rsa2048.sign`, `pcsc.end_transaction`.
     pub operation: String,
@@ -48,14 +47,14 @@ pub struct CaseResult {
     /// Open loop: the operations per second that were to start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub offered: Option<PerSecond>,
+    pub offered_rate: Option<PerSecond>,
     /// Open loop: the operations per second that did start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub achieved: Option<PerSecond>,
+    pub achieved_rate: Option<PerSecond>,
     /// Open loop: how late the generator itself was, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule_lateness_ns: Option<Lateness>,
+    pub scheduling_delay_ns: Option<SchedulingDelay>,
     /// How the clock was read around an operation.
     #[serde(default)]
     pub clock_readings: ClockReadings,
@@ -85,10 +84,10 @@ pub struct CaseResult {
     /// All latencies of the window, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
-    /// The operations one by one, in nanoseconds and in order, where there are at most 1,000.
+    /// The latencies one by one, in nanoseconds and in order, where there are at most 1,000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<u64>")]
-    pub values_ns: Vec<Nanos>,
+    pub latencies_ns: Vec<Nanos>,
     /// The window in slices, in order.
     #[serde(default)]
     pub series: Vec<SeriesPoint>,
@@ -144,9 +143,9 @@ impl CaseResult {
             seed: None,
             concurrency,
             load,
-            offered: None,
-            achieved: None,
-            schedule_lateness_ns: None,
+            offered_rate: None,
+            achieved_rate: None,
+            scheduling_delay_ns: None,
             clock_readings: ClockReadings::default(),
             window: None,
             warm_up: None,
@@ -157,7 +156,7 @@ impl CaseResult {
             interval: None,
             busy_share: None,
             histogram: None,
-            values_ns: Vec::new(),
+            latencies_ns: Vec::new(),
             series: Vec::new(),
             phases: Vec::new(),
             subtraction: None,

@@ -17,8 +17,8 @@ pub struct Comparison {
     pub baseline: Side,
     /// The side that is judged.
     pub candidate: Side,
-    /// One row for each operation that both have.
-    pub rows: Vec<ComparisonRow>,
+    /// One for each operation that both have.
+    pub cases: Vec<ComparedCase>,
     /// Of two traces, one run each: calls by module and function, without a verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallChange>,
@@ -54,15 +54,15 @@ pub struct NotCompared {
 /// Several devices, each measured in a run of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideBySide {
-    /// The devices, in the order of the figures of each row.
+    /// The devices, in the order of the figures of each case.
     pub sides: Vec<Side>,
-    /// One row for each operation that at least two of them have.
-    pub rows: Vec<SideBySideRow>,
+    /// One for each operation that at least two of them have.
+    pub cases: Vec<SideBySideCase>,
 }
 
 /// One operation on several devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SideBySideRow {
+pub struct SideBySideCase {
     /// The operation, under the name that all sides have for it.
     pub operation: String,
     /// The length of the message in bytes, where the operation has one.
@@ -107,7 +107,7 @@ pub struct CallFigures {
     pub total_ns: Nanos,
     /// The part of it that no inner call owns, in nanoseconds.
     #[schemars(with = "u64")]
-    pub own_ns: Nanos,
+    pub self_ns: Nanos,
 }
 
 /// How two things were measured.
@@ -142,7 +142,7 @@ pub struct Side {
 
 /// One operation on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ComparisonRow {
+pub struct ComparedCase {
     /// The operation, under the name that both sides have for it.
     pub operation: String,
     /// Which item of a published baseline: a card, a device, a version.

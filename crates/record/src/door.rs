@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 
-use crate::budget::{Chance, ScenarioName};
+use crate::budget::{Probability, ScenarioName};
 use crate::claim::Verdict;
 use crate::figures::{Estimate, Fraction, Latency, Provenance};
 
@@ -116,9 +116,9 @@ pub struct WhatIfSet {
     pub effort: u64,
     /// Whether the mean reaches the target.
     pub verdict: Verdict,
-    /// How often it reaches the target; absent where nothing is known of the spread of any part.
+    /// How probable it is that it reaches the target; absent where nothing is known of the spread of any part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chance: Option<Chance>,
+    pub probability: Option<Probability>,
 }
 
 /// One change of several.
@@ -136,7 +136,7 @@ pub struct WaterfallStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Projection {
     /// The sentence of the source, in its own words.
-    pub says: String,
+    pub statement: String,
     /// The changes that it speaks of.
     pub changes: Vec<String>,
     /// Its figure, in nanoseconds.
@@ -151,9 +151,9 @@ pub struct Queue {
     /// The scenario of the door.
     pub scenario: ScenarioName,
     /// How many people came.
-    pub people: u64,
+    pub arrivals: u64,
     /// How many of them are not in the figures: those who came before the queue had settled.
-    pub settling: u64,
+    pub warm_up_arrivals: u64,
     /// How many came per hour, as it was asked for.
     pub arrivals_per_hour: f64,
     /// The seed of the simulation's random numbers: the same one gives the same queue.
@@ -164,20 +164,20 @@ pub struct Queue {
     /// How many can pass per minute at most: one after the other without a gap.
     pub capacity_per_minute: f64,
     /// How many did pass per minute.
-    pub passed_per_minute: Estimate,
+    pub throughput_per_minute: Estimate,
     /// The part of the time in which the door was in use.
     pub utilisation: Fraction,
     /// The same with its interval, over stretches of the simulated time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation_interval: Option<Estimate>,
     /// Whether at least as many come as can pass. The queue then grows without bound, unless
-    /// people leave it (`left_queue`); where it grows, `wait_ns` and `whole_ns` have neither mean
+    /// people leave it (`left_queue`); where it grows, `wait_ns` and `time_in_system_ns` have neither mean
     /// nor quantiles.
     pub overloaded: bool,
     /// Waiting for one's turn, in nanoseconds.
     pub wait_ns: Latency,
     /// From coming to having passed, in nanoseconds.
-    pub whole_ns: Latency,
+    pub time_in_system_ns: Latency,
     /// The part of all people who gave up, at the door or in the queue.
     pub gave_up: Estimate,
     /// The part of all people who left the queue because it was too long; absent where nobody
@@ -186,11 +186,11 @@ pub struct Queue {
     pub left_queue: Option<Estimate>,
     /// The part of all readings that ended because the card was taken away too early.
     pub removed_early: Estimate,
-    /// Readings per person who came to their turn.
-    pub readings_per_person: f64,
+    /// How often each person who came to their turn tried to have the card read.
+    pub attempts_per_person: f64,
     /// The same with its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub readings_interval: Option<Estimate>,
+    pub attempts_interval: Option<Estimate>,
     /// The controller that several doors share; absent where there is one door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<SharedStation>,
@@ -204,7 +204,7 @@ pub struct Queue {
     /// system and their intervals cannot be relied on. Absent where people leave the queue, and
     /// where it grows without bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub people_needed: Option<u64>,
+    pub arrivals_needed: Option<u64>,
 }
 
 /// The mean wait by a formula of queueing theory.
@@ -216,7 +216,7 @@ pub struct QueueFormula {
     pub mean_wait_ns: f64,
     /// The mean time in system, in nanoseconds; absent where somebody gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_whole_ns: Option<f64>,
+    pub mean_time_in_system_ns: Option<f64>,
     /// The part of the time in which the door is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Fraction>,
@@ -239,11 +239,11 @@ pub struct CardKindFigures {
     /// The kind, as the scenario calls it.
     pub name: String,
     /// The part of all people who came to a turn with one.
-    pub people: Estimate,
+    pub share: Estimate,
     /// The mean of its authentication, in nanoseconds.
     pub authentication_ns: f64,
     /// From coming to having passed, in nanoseconds.
-    pub whole_ns: Latency,
+    pub time_in_system_ns: Latency,
     /// The part of them who gave up at the door.
     pub gave_up: Estimate,
 }
@@ -264,7 +264,7 @@ pub struct ModelPrediction {
     /// What the model says, in nanoseconds.
     pub predicted_ns: f64,
     /// The mean that was measured, in nanoseconds.
-    pub executed_ns: Estimate,
+    pub measured_ns: Estimate,
     /// By which part of the measured time the prediction is above it.
-    pub off: f64,
+    pub relative_error: f64,
 }

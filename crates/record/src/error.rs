@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::record::SchemaName;
+use crate::version_1;
 
 /// A record could not be read or written. Its text ends with a hint.
 #[derive(Debug, Error)]
@@ -21,7 +22,7 @@ pub enum RecordError {
     /// The file is JSON, but of something else.
     #[error(
         "{} is not a Tapstone record: {reason}\nhint: a record is a JSON object that starts with \
-         \"schema\": \"{}\"", path.display(), SchemaName::V1.as_str()
+         \"schema\": \"{}\"", path.display(), SchemaName::V2.as_str()
     )]
     NotARecord {
         /// The path of the file that is no record.
@@ -31,9 +32,9 @@ pub enum RecordError {
     },
     /// The file is a record of a version that this program does not know.
     #[error(
-        "{} is a \"{found}\", and this version reads \"{}\"\nhint: read it with the version of \
-         Tapstone that wrote it (its \"tool.version\"), or with a newer one",
-        path.display(), SchemaName::V1.as_str()
+        "{} is a \"{found}\", and this version reads \"{}\" and \"{}\"\nhint: read it with the \
+         version of Tapstone that wrote it (its \"tool.version\"), or with a newer one",
+        path.display(), SchemaName::V2.as_str(), version_1::SCHEMA
     )]
     OtherSchema {
         /// The path of the file of another format version.
@@ -43,16 +44,15 @@ pub enum RecordError {
     },
     /// The file is cut off, or a field is missing or holds something that it cannot.
     #[error(
-        "{}:{line}:{column}: {field}: {reason}\nhint: the file was cut off or changed by hand; \
-         correct the field, or measure again", path.display()
+        "{}{}: {field}: {reason}\nhint: the file was cut off or changed by hand; correct the \
+         field, or measure again", path.display(), behind_the_path(position)
     )]
     Malformed {
         /// The path of the file that could not be parsed.
         path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
+        /// Where in the file; nothing of a record of version 1, which is read from its fields by
+        /// name.
+        position: Option<Position>,
         /// The field, for example `results[0].window.seconds`.
         field: String,
         /// What is wrong with it.
@@ -80,4 +80,18 @@ pub enum RecordError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+}
+
+/// As compilers say it: `run.json:12:5`.
+fn behind_the_path(position: &Option<Position>) -> String {
+    position.map_or_else(String::new, |Position { line, column }| format!(":{line}:{column}"))
 }

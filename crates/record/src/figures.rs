@@ -105,7 +105,7 @@ pub struct Latency {
     /// 99 % of the operations took at most this long, in nanoseconds.
     pub p99: Option<Estimate>,
     /// 99.9 % of the operations took at most this long, in nanoseconds.
-    pub p999: Option<Estimate>,
+    pub p99_9: Option<Estimate>,
     /// The shortest, in nanoseconds, exact.
     #[schemars(with = "u64")]
     pub min: Nanos,

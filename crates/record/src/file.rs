@@ -3,17 +3,21 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tapstone_files::{Access, FileLimit};
 
-use crate::error::RecordError;
+use crate::error::{Position, RecordError};
 use crate::record::{Record, SchemaName};
+use crate::version_1;
 
 impl Record {
     /// Reads a record from a file.
     ///
     /// # Errors
-    /// When there is no such file, when it is no record of this version, and when a field is
-    /// malformed: the error then names file, line and field.
+    /// When there is no such file, when it is no record of version 1 or 2, and when a field is
+    /// malformed: the error then names file, line and field, of version 1 the field as version 2
+    /// calls it.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let text = tapstone_files::read_text(path, FileLimit::RECORD)
@@ -27,14 +31,19 @@ impl Record {
     /// As [`Record::read`], apart from the file.
     pub fn from_json(text: &str, origin: impl AsRef<Path>) -> Result<Self, RecordError> {
         let origin = origin.as_ref();
-        check_schema(text, origin)?;
-        parse(text).map_err(|Fault { field, error }| RecordError::Malformed {
+        let malformed = |Fault { field, error }| RecordError::Malformed {
             path: origin.into(),
-            line: error.line(),
-            column: error.column(),
+            position: position(&error),
             field,
             reason: without_place(&error),
-        })
+        };
+        match version(text, origin)? {
+            Version::Current => parse(text),
+            Version::One => parse(text).and_then(from_version_1),
+            // Broken JSON, or cut off: said with the field in which that is.
+            Version::Unreadable => parse::<Value>(text).and_then(|_| parse(text)),
+        }
+        .map_err(malformed)
     }
 
     /// The record as indented JSON that ends with a new line.
@@ -50,7 +59,7 @@ impl Record {
             .map_err(|error| unwritable("the record".into(), &error))?;
         text.push('\n');
         // JSON has no NaN: serde_json writes null, which only shows when it is read.
-        parse(&text).map_err(|Fault { field, error }| unwritable(field, &error))?;
+        parse::<Self>(&text).map_err(|Fault { field, error }| unwritable(field, &error))?;
         Ok(text)
     }
 
@@ -75,16 +84,35 @@ struct Fault {
     error: serde_json::Error,
 }
 
-fn parse(text: &str) -> Result<Record, Fault> {
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let record = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| Fault { field: error.path().to_string(), error: error.into_inner() })?;
+    let parsed = serde_path_to_error::deserialize(&mut json).map_err(Fault::from)?;
     json.end().map_err(|error| Fault { field: "after the record".into(), error })?;
-    Ok(record)
+    Ok(parsed)
+}
+
+fn from_version_1(mut record: Value) -> Result<Record, Fault> {
+    version_1::rename_fields(&mut record);
+    record["schema"] = SchemaName::V2.as_str().into();
+    serde_path_to_error::deserialize(record).map_err(Fault::from)
+}
+
+impl From<serde_path_to_error::Error<serde_json::Error>> for Fault {
+    fn from(error: serde_path_to_error::Error<serde_json::Error>) -> Self {
+        Self { field: error.path().to_string(), error: error.into_inner() }
+    }
+}
+
+/// Which version of the format a text says that it is.
+enum Version {
+    Current,
+    One,
+    /// It is no JSON as a whole.
+    Unreadable,
 }
 
 /// Refuses other versions before their fields can look malformed.
-fn check_schema(text: &str, origin: &Path) -> Result<(), RecordError> {
+fn version(text: &str, origin: &Path) -> Result<Version, RecordError> {
     #[derive(Deserialize)]
     struct Head {
         schema: String,
@@ -96,12 +124,17 @@ fn check_schema(text: &str, origin: &Path) -> Result<(), RecordError> {
         Some(_) => return no_record("it is no JSON object".into()),
     }
     match serde_json::from_str::<Head>(text) {
-        Ok(head) if head.schema == SchemaName::V1.as_str() => Ok(()),
+        Ok(head) if head.schema == SchemaName::V2.as_str() => Ok(Version::Current),
+        Ok(head) if head.schema == version_1::SCHEMA => Ok(Version::One),
         Ok(head) => Err(RecordError::OtherSchema { path: origin.into(), found: head.schema }),
         Err(error) if error.is_data() => no_record(without_place(&error)),
-        // Broken JSON, or cut off: reading the whole says where, and in which field.
-        Err(_) => Ok(()),
+        Err(_) => Ok(Version::Unreadable),
     }
+}
+
+/// Where in the text; nothing of an error that was found in its values alone.
+fn position(error: &serde_json::Error) -> Option<Position> {
+    (error.line() > 0).then(|| Position { line: error.line(), column: error.column() })
 }
 
 /// The message of an error without serde_json's own "at line 1 column 2".

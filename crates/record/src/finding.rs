@@ -156,13 +156,13 @@ pub struct Trial {
     /// One operation of the program without observation, in nanoseconds; absent when it was not
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bare_ns: Option<Estimate>,
+    pub unobserved_ns: Option<Estimate>,
     /// Whether the program still did the same. A fix that changes what it does is no fix.
     #[serde(default)]
     pub behaviour: Behaviour,
     /// Places that already differ between two untouched runs, and were therefore not compared.
     #[serde(default)]
-    pub masked: u64,
+    pub unstable_places: u64,
     /// Where the program with the fix did something else, as sentences.
     #[serde(default)]
     pub differences: Vec<String>,

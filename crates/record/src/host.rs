@@ -20,7 +20,7 @@ pub struct Host {
     pub state: HostState,
     /// Why it was lost, or could not take part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
+    pub reason: Option<String>,
     /// The machine that the host runs on; absent if it was never heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,

@@ -16,7 +16,7 @@ pub struct Knee {
     /// The levels of concurrency that were measured, in rising order.
     pub levels: Vec<Level>,
     /// The smallest concurrency that gives 95 % of the plateau; null when no plateau was reached.
-    pub smallest_at_95_percent: Option<Concurrency>,
+    pub concurrency: Option<Concurrency>,
     /// The largest measured concurrency below it that does not: the true knee lies between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<Concurrency>,

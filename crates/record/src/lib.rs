@@ -21,7 +21,7 @@
 //! record.results.push(CaseResult::new("eddsa.sign", status, Concurrency::ONE, Load::CLOSED));
 //!
 //! let json = record.to_json()?;
-//! assert!(json.contains("\"schema\": \"tapstone.record/1\""));
+//! assert!(json.contains("\"schema\": \"tapstone.record/2\""));
 //! assert_eq!(Record::from_json(&json, "run.json")?, record);
 //! # Ok::<(), tapstone_record::RecordError>(())
 //! ```
@@ -59,18 +59,19 @@ mod schema;
 mod target;
 mod trace;
 mod transcribe;
+mod version_1;
 mod within;
 
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
-pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
+pub use budget::{Budget, BudgetPart, PartKind, Probability, ScenarioName};
 pub use case_result::{
     CaseResult, ClientCpu, Key, Mechanism, Outcome, OwnSample, SampleFindings, Status, StoppedBy,
     Verification, Verifier,
 };
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{
-    CallChange, CallFigures, Change, Comparison, ComparisonRow, Judgement, NoNumber, NotCompared,
-    Pairing, Quantity, Side, SideBySide, SideBySideRow, Threshold,
+    CallChange, CallFigures, Change, ComparedCase, Comparison, Judgement, NoNumber, NotCompared,
+    Pairing, Quantity, Side, SideBySide, SideBySideCase, Threshold,
 };
 pub use cost::Cost;
 pub use door::{
@@ -78,7 +79,7 @@ pub use door::{
     SavingBasis, SharedStation, WaterfallStep, WhatIf, WhatIfChange, WhatIfSet,
 };
 pub use environment::{ClockPrecision, Environment, SystemLoad};
-pub use error::RecordError;
+pub use error::{Position, RecordError};
 pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
     Throughput, Variation,
@@ -88,7 +89,7 @@ pub use histogram::{EncodedHistogram, HistogramError};
 pub use host::{Host, HostClock, HostState};
 pub use knee::{Knee, KneeStop, Level, LevelRate, ScalabilityLaw};
 pub use limit::{LimitEvidence, LimitedBy, WaitShares};
-pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
+pub use load::{ClockReadings, Concurrency, Load, LoadKind, SchedulingDelay, WarmUp, Window};
 pub use record::{DataFile, Imported, Record, SchemaName, Tool};
 pub use schema::{SCHEMA_JSON, schema};
 pub use target::{

@@ -97,7 +97,7 @@ pub struct WarmUp {
 /// How late the generator of an open loop itself was, in nanoseconds: start less intended start.
 /// A quantile without enough samples is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Lateness {
+pub struct SchedulingDelay {
     /// The mean, in nanoseconds.
     #[schemars(with = "Option<u64>")]
     pub mean: Option<Nanos>,
@@ -115,7 +115,7 @@ pub struct Lateness {
     pub p99: Option<Nanos>,
     /// 99.9 % of the operations started at most this late, in nanoseconds.
     #[schemars(with = "Option<u64>")]
-    pub p999: Option<Nanos>,
+    pub p99_9: Option<Nanos>,
     /// The latest, in nanoseconds.
     #[schemars(with = "u64")]
     pub max: Nanos,

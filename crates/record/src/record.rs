@@ -125,7 +125,7 @@ impl Record {
         target: Target,
     ) -> Self {
         Self {
-            schema: SchemaName::V1,
+            schema: SchemaName::V2,
             tool,
             command: Vec::new(),
             started_at,
@@ -165,10 +165,10 @@ impl Record {
 /// raises it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SchemaName {
-    /// The only version so far.
+    /// What is written. Version 1 is read, too, and becomes this one.
     #[default]
-    #[serde(rename = "tapstone.record/1")]
-    V1,
+    #[serde(rename = "tapstone.record/2")]
+    V2,
 }
 
 impl SchemaName {
@@ -176,7 +176,7 @@ impl SchemaName {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::V1 => "tapstone.record/1",
+            Self::V2 => "tapstone.record/2",
         }
     }
 }
@@ -211,6 +211,6 @@ pub struct Imported {
 pub struct DataFile {
     /// Its path, relative to the folder of the record.
     pub file: String,
-    /// How many rows or events it holds.
-    pub rows: u64,
+    /// How many samples or events it holds.
+    pub count: u64,
 }

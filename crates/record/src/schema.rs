@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::record::Record;
 
-/// `docs/tapstone.record.1.schema.json`, JSON Schema draft 2020-12.
-pub const SCHEMA_JSON: &str = include_str!("../../../docs/tapstone.record.1.schema.json");
+/// `docs/tapstone.record.2.schema.json`, JSON Schema draft 2020-12.
+pub const SCHEMA_JSON: &str = include_str!("../../../docs/tapstone.record.2.schema.json");
 
 /// The schema of what this version writes, from the types.
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Record>();
-    schema.insert("$id".into(), json!("urn:tapstone:record:1"));
+    schema.insert("$id".into(), json!("urn:tapstone:record:2"));
     schema.insert("title".into(), json!("Tapstone record"));
     schema.into()
 }
@@ -31,7 +31,7 @@ mod tests {
     fn the_published_schema_is_current() {
         if env::var_os("UPDATE_SCHEMA").is_some() {
             let path =
-                concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tapstone.record.1.schema.json");
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tapstone.record.2.schema.json");
             let text = serde_json::to_string_pretty(&schema()).unwrap();
             fs::write(path, text + "\n").unwrap();
             return;

@@ -126,7 +126,7 @@ pub struct Call {
     pub total_ns: Nanos,
     /// The part of it that no inner call owns, in nanoseconds.
     #[schemars(with = "u64")]
-    pub own_ns: Nanos,
+    pub self_ns: Nanos,
 }
 
 /// The function of a library that made system calls for the program.
@@ -261,7 +261,7 @@ mod tests {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos(2),
-            own_ns: Nanos(1),
+            self_ns: Nanos(1),
         };
         assert_eq!(call.operation(), "C_Sign [opensc-pkcs11.so]");
     }

@@ -68,7 +68,7 @@ fn latencies(summary: &Summary, min: Nanos, max: Nanos) -> Latency {
         p90: figure(summary.p90),
         p95: figure(summary.p95),
         p99: figure(summary.p99),
-        p999: figure(summary.p99_9),
+        p99_9: figure(summary.p99_9),
         min,
         max,
     }

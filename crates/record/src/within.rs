@@ -141,7 +141,7 @@ pub enum RateWithinStop {
 pub struct OfferedLevel {
     /// The offered rate, per second.
     #[schemars(with = "f64")]
-    pub offered: PerSecond,
+    pub offered_rate: PerSecond,
     /// Arrivals that were judged; those of the beginning are not.
     pub arrivals: u64,
     /// Those of them whose latency lies beyond the bound, or that never ended.

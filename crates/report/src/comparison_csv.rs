@@ -6,7 +6,7 @@
 
 use ::csv::Writer;
 use tapstone_record::{
-    Change, Comparison, ComparisonRow, Judgement, Provenance, Quantity, SideBySide,
+    Change, ComparedCase, Comparison, Judgement, Provenance, Quantity, SideBySide,
 };
 
 use crate::csv::{CsvError, harmless_cell};
@@ -20,7 +20,7 @@ pub fn render(comparison: &Comparison) -> Result<String, CsvError> {
     let mut text = Vec::new();
     let mut writer = Writer::from_writer(&mut text);
     writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
-    for row in &comparison.rows {
+    for row in &comparison.cases {
         writer.write_record(COLUMNS.iter().map(|(_, cell)| harmless_cell(&cell(row))))?;
     }
     writer.flush().map_err(::csv::Error::from)?;
@@ -49,7 +49,7 @@ pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
         "emulated",
         "made_by",
     ])?;
-    for row in &all.rows {
+    for row in &all.cases {
         let sides = all.sides.iter().zip(row.figures.iter().zip(&row.excess));
         for (at, (side, (figure, excess))) in sides.enumerate() {
             let (Some(figure), Some(excess)) = (figure, excess) else { continue };
@@ -75,7 +75,7 @@ pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
 }
 
 /// A column: its name, and what a row has in it.
-type Column = (&'static str, fn(&ComparisonRow) -> String);
+type Column = (&'static str, fn(&ComparedCase) -> String);
 
 /// All columns, in their order. New ones are added at the end.
 const COLUMNS: &[Column] = &[

@@ -72,7 +72,7 @@ const COLUMNS: &[Column] = &[
     ("hosts", |_, case| case.concurrency.hosts.to_string()),
     ("load", |_, case| words::load(case.load.kind).into()),
     ("offered_per_second", |_, case| number(offered(case))),
-    ("achieved_per_second", |_, case| number(case.achieved.map(|rate| rate.0))),
+    ("achieved_per_second", |_, case| number(case.achieved_rate.map(|rate| rate.0))),
     ("status", |_, case| words::outcome(case.status.outcome).into()),
     ("step", |_, case| text(case.status.step.clone())),
     ("code", |_, case| text(case.status.code.clone())),
@@ -100,9 +100,9 @@ const COLUMNS: &[Column] = &[
     ("latency_p99_ns", |_, case| quantile(case, |latency| latency.p99, value)),
     ("latency_p99_low_ns", |_, case| quantile(case, |latency| latency.p99, low)),
     ("latency_p99_high_ns", |_, case| quantile(case, |latency| latency.p99, high)),
-    ("latency_p99_9_ns", |_, case| quantile(case, |latency| latency.p999, value)),
-    ("latency_p99_9_low_ns", |_, case| quantile(case, |latency| latency.p999, low)),
-    ("latency_p99_9_high_ns", |_, case| quantile(case, |latency| latency.p999, high)),
+    ("latency_p99_9_ns", |_, case| quantile(case, |latency| latency.p99_9, value)),
+    ("latency_p99_9_low_ns", |_, case| quantile(case, |latency| latency.p99_9, low)),
+    ("latency_p99_9_high_ns", |_, case| quantile(case, |latency| latency.p99_9, high)),
     ("latency_min_ns", |_, case| extreme(case, |latency| latency.min)),
     ("latency_max_ns", |_, case| extreme(case, |latency| latency.max)),
     ("interval_level", |_, case| number(case.interval.as_ref().map(|of| of.level.0))),
@@ -117,7 +117,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 fn offered(case: &CaseResult) -> Option<f64> {
-    case.offered.or(case.load.rate_per_second).map(|rate| rate.0)
+    case.offered_rate.or(case.load.rate_per_second).map(|rate| rate.0)
 }
 
 fn throughput(case: &CaseResult, end: fn(Estimate) -> f64) -> String {

@@ -16,8 +16,8 @@ use crate::words;
 pub fn render(record: &Record) -> Result<Option<String>, CsvError> {
     if let Some(budget) = &record.budget {
         let parts = budget.parts.iter().map(|part| BudgetLine::from_part(part, false));
-        let extras = budget.extras.iter().map(|part| BudgetLine::from_part(part, true));
-        return lines(parts.chain(extras)).map(Some);
+        let self_check = budget.self_check.iter().map(|part| BudgetLine::from_part(part, true));
+        return lines(parts.chain(self_check)).map(Some);
     }
     if let Some(what_if) = &record.what_if {
         let sets = what_if.sets.iter().enumerate().flat_map(|(at, set)| {
@@ -27,7 +27,7 @@ pub fn render(record: &Record) -> Result<Option<String>, CsvError> {
                 change: &step.change,
                 saves_ns: step.saves_ns,
                 left_ns: step.left_ns,
-                met_share: set.chance.as_ref().map(|chance| chance.met.estimate),
+                met_share: set.probability.as_ref().map(|chance| chance.met.estimate),
             })
         });
         return lines(sets).map(Some);
@@ -35,10 +35,10 @@ pub fn render(record: &Record) -> Result<Option<String>, CsvError> {
     let Some(queue) = &record.queue else { return Ok(None) };
     let of = |estimate: &Option<tapstone_record::Estimate>| estimate.as_ref().map(|it| it.estimate);
     lines(std::iter::once(QueueLine {
-        people: queue.people,
+        arrivals: queue.arrivals,
         arrivals_per_hour: queue.arrivals_per_hour,
         seed: queue.seed,
-        passed_per_minute: queue.passed_per_minute.estimate,
+        throughput_per_minute: queue.throughput_per_minute.estimate,
         capacity_per_minute: queue.capacity_per_minute,
         utilisation: queue.utilisation.0,
         overloaded: queue.overloaded,
@@ -95,10 +95,10 @@ struct StepLine<'a> {
 
 #[derive(Serialize)]
 struct QueueLine {
-    people: u64,
+    arrivals: u64,
     arrivals_per_hour: f64,
     seed: u64,
-    passed_per_minute: f64,
+    throughput_per_minute: f64,
     capacity_per_minute: f64,
     utilisation: f64,
     overloaded: bool,

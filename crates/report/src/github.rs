@@ -38,7 +38,7 @@ fn of_record(record: &Record) -> Vec<String> {
         let level = of_verdict(decision.verdict);
         (level, format!("{}: {}", decision.question, decision.sentence))
     });
-    let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    let rows = record.comparison.iter().flat_map(|comparison| &comparison.cases);
     let rows = rows.map(|row| {
         let level = match row.threshold {
             Some(Judgement::Exceeded) => Level::Error,

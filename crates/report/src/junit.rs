@@ -11,7 +11,7 @@
 
 use maud::{Markup, html};
 use tapstone_record::{
-    CaseResult, Claim, ComparisonRow, Estimate, Judgement, NotCompared, Outcome, Record, Verdict,
+    CaseResult, Claim, ComparedCase, Estimate, Judgement, NotCompared, Outcome, Record, Verdict,
 };
 
 use crate::decisions::{Decision, decisions};
@@ -98,7 +98,7 @@ fn test_case(case: &Case) -> Markup {
 }
 
 fn cases(record: &Record) -> Vec<Case> {
-    let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    let rows = record.comparison.iter().flat_map(|comparison| &comparison.cases);
     let lost = record.comparison.iter().flat_map(|comparison| &comparison.not_compared);
     let claims = record.claims.iter().map(of_claim);
     let decided = decisions(record).into_iter().map(of_decision);
@@ -136,7 +136,7 @@ fn of_decision(decision: Decision) -> Case {
     Case { class, name, seconds: None, figures, end }
 }
 
-fn of_row(row: &ComparisonRow) -> Case {
+fn of_row(row: &ComparedCase) -> Case {
     let ratio = figures::with_interval(&row.ratio, figures::ratio);
     let verdict = words::change(row.verdict);
     let marks = words::provenance_marks(row);

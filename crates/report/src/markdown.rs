@@ -62,7 +62,7 @@ fn claims(record: &Record) -> String {
 }
 
 fn comparison(of: &Comparison) -> String {
-    let row = |row: &tapstone_record::ComparisonRow| {
+    let row = |row: &tapstone_record::ComparedCase| {
         let print = |figure: &Estimate| {
             let print = match row.quantity {
                 tapstone_record::Quantity::Throughput => figures::rate,
@@ -85,13 +85,13 @@ fn comparison(of: &Comparison) -> String {
         [name, none(), none(), none(), "not compared".to_owned()]
     };
     let lost = of.not_compared.iter().map(lost);
-    let rows: Vec<_> = of.rows.iter().map(row).chain(lost).collect();
+    let rows: Vec<_> = of.cases.iter().map(row).chain(lost).collect();
     table(&["Operation", "Baseline", "Candidate", "Ratio", "Verdict"], &rows)
 }
 
 /// A column for each device, a row for each operation that two of them have.
 fn side_by_side(all: &SideBySide) -> String {
-    let row = |row: &tapstone_record::SideBySideRow| {
+    let row = |row: &tapstone_record::SideBySideCase| {
         let print = match row.quantity {
             tapstone_record::Quantity::Throughput => figures::rate,
             _ => figures::time,
@@ -107,7 +107,7 @@ fn side_by_side(all: &SideBySide) -> String {
     };
     let names = all.sides.iter().map(|side| escaped(&side.name));
     let titles: Vec<String> = ["Operation".to_owned()].into_iter().chain(names).collect();
-    let rows: Vec<Vec<String>> = all.rows.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = all.cases.iter().map(row).collect();
     table(&titles, &rows)
 }
 

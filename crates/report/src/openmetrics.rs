@@ -22,7 +22,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use tapstone_record::{CaseResult, Change, ComparisonRow, Estimate, Record, Verdict};
+use tapstone_record::{CaseResult, Change, ComparedCase, Estimate, Record, Verdict};
 
 use crate::text::clean;
 use crate::{verdict, words};
@@ -150,7 +150,7 @@ pub fn render(records: &[&Record]) -> String {
             }
             failed.samples.push((labels, words::failures(case) as f64));
         }
-        for row in record.comparison.iter().flat_map(|comparison| &comparison.rows) {
+        for row in record.comparison.iter().flat_map(|comparison| &comparison.cases) {
             let labels = with(of_row(row));
             changes.push_state(&labels, &CHANGES.map(words::change), words::change(row.verdict));
             ratio.push(&labels, row.ratio, 1.0);
@@ -183,7 +183,7 @@ fn common(record: &Record) -> Labels {
     ]
 }
 
-fn of_row(row: &ComparisonRow) -> Labels {
+fn of_row(row: &ComparedCase) -> Labels {
     let bytes = row.message_bytes.map(|bytes| bytes.to_string());
     vec![
         ("operation", row.operation.clone()),
@@ -215,7 +215,7 @@ fn statistics(case: &CaseResult) -> Vec<(&'static str, Estimate)> {
         ("p90", of.p90),
         ("p95", of.p95),
         ("p99", of.p99),
-        ("p99.9", of.p999),
+        ("p99.9", of.p99_9),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

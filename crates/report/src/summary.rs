@@ -1,7 +1,7 @@
 //! What was asked of a record and what came out, a line each: the first thing on a page.
 
 use tapstone_record::{
-    Change, Comparison, ComparisonRow, Judgement, Knee, LimitedBy, Record, TargetKind, Trial,
+    Change, ComparedCase, Comparison, Judgement, Knee, LimitedBy, Record, TargetKind, Trial,
     Verdict,
 };
 use tapstone_text::counted;
@@ -44,7 +44,7 @@ pub(crate) fn answers(record: &Record) -> Vec<Answer> {
     all.extend(trials(record));
     all.extend(record.side_by_side.as_ref().map(|all| {
         let devices = counted(all.sides.len() as u64, "device", "devices");
-        let rows = counted(all.rows.len() as u64, "operation", "operations");
+        let rows = counted(all.cases.len() as u64, "operation", "operations");
         Answer::new("Which device is faster?", format!("{rows} on {devices}"), "")
     }));
     if all.is_empty() {
@@ -85,28 +85,28 @@ fn claims(record: &Record) -> Vec<Answer> {
 fn compared(of: &Comparison) -> Vec<Answer> {
     let asked = "How does the candidate compare with the baseline?";
     let mut all = Vec::new();
-    if let [row] = &of.rows[..] {
+    if let [row] = &of.cases[..] {
         let ratio = format!("× {}", with_interval(&row.ratio, figures::ratio));
         let asked = format!("{}: {asked}", row.operation);
         all.push(
             Answer::new(asked, ratio, "comparison")
                 .judged(words::change(row.verdict), of_change(row.verdict)),
         );
-    } else if !of.rows.is_empty() {
+    } else if !of.cases.is_empty() {
         let part = |change: Change| {
-            let count = of.rows.iter().filter(|row| row.verdict == change).count();
+            let count = of.cases.iter().filter(|row| row.verdict == change).count();
             (count > 0).then(|| format!("{count} {}", words::change(change)))
         };
         let parts = [Change::Faster, Change::Slower, Change::Inconclusive].map(part);
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        let rows = counted(of.rows.len() as u64, "comparison", "comparisons");
+        let rows = counted(of.cases.len() as u64, "comparison", "comparisons");
         all.push(Answer::new(asked, rows, "comparison").judged(parts.join(", "), Tint::Plain));
     }
     if let Some(threshold) = of.threshold {
         let by = figures::share(threshold.fail_above);
         let line = Answer::new(format!("Is anything slower by more than {by}?"), "", "comparison");
-        let undecided = |row: &&ComparisonRow| row.threshold == Some(Judgement::Undecided);
-        let undecided = of.rows.iter().filter(undecided).count();
+        let undecided = |row: &&ComparedCase| row.threshold == Some(Judgement::Undecided);
+        let undecided = of.cases.iter().filter(undecided).count();
         all.push(match (threshold.exceeded, of.not_compared.len(), undecided) {
             (true, ..) => line.judged("EXCEEDED", Tint::Bad),
             (false, 0, 0) => line.judged("no", Tint::Good),
@@ -130,8 +130,7 @@ fn knee(knee: &Knee) -> Answer {
     let answer = knee.plateau.map_or_else(
         || "no plateau was reached".to_owned(),
         |plateau| {
-            let at =
-                knee.smallest_at_95_percent.map(|at| format!(", from {}", words::concurrency(at)));
+            let at = knee.concurrency.map(|at| format!(", from {}", words::concurrency(at)));
             format!("{}{}", with_interval(&plateau, figures::rate), at.unwrap_or_default())
         },
     );
@@ -160,7 +159,7 @@ fn within(record: &Record) -> Option<Answer> {
 fn door(record: &Record) -> Vec<Answer> {
     let mut all = Vec::new();
     if let Some(budget) = &record.budget {
-        let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns);
+        let whole = budget.total_with_self_check_ns.as_ref().unwrap_or(&budget.total_ns);
         let answer = match whole.high > whole.low {
             true => with_interval(whole, ms),
             false => ms(whole.estimate),
@@ -183,7 +182,8 @@ fn door(record: &Record) -> Vec<Answer> {
         all.push(match what_if.sets.first() {
             Some(set) => {
                 let answer = format!("{}: {}", named(set), ms(set.total_ns));
-                let verdict = if set.chance.is_some() { "within, on average" } else { "within" };
+                let verdict =
+                    if set.probability.is_some() { "within, on average" } else { "within" };
                 Answer::new(asked, answer, "").judged(verdict, Tint::Good)
             }
             None => {

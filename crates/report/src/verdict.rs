@@ -1,7 +1,7 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, Budget, CaseResult, Change, Comparison, ComparisonRow, Estimate, Finding, Judgement,
+    Behaviour, Budget, CaseResult, Change, ComparedCase, Comparison, Estimate, Finding, Judgement,
     Outcome, Queue, RateWithinOutcome, Record, TargetKind, Verdict, WhatIf,
 };
 use tapstone_text::counted;
@@ -64,7 +64,7 @@ fn compared_title(of: &Comparison) -> String {
     let candidate = short(&of.candidate.name);
     let baseline = short(&of.baseline.name);
     if candidate.is_empty() || baseline.is_empty() || candidate == baseline {
-        let what = match &of.rows[..] {
+        let what = match &of.cases[..] {
             [only] => only.operation.clone(),
             rows => counted(rows.len() as u64, "operation", "operations"),
         };
@@ -165,7 +165,7 @@ fn knee(record: &Record) -> Option<Span> {
         return Some(Span::new(text, Tint::Caution));
     };
     let plateau = with_interval(plateau, figures::rate);
-    let text = match knee.smallest_at_95_percent {
+    let text = match knee.concurrency {
         Some(at) => format!(
             "{} peaks at {plateau}; {} give 95 % of that.",
             knee.operation,
@@ -186,9 +186,9 @@ fn rate_within(record: &Record) -> Option<Span> {
 }
 
 fn compared(of: &Comparison) -> Vec<Span> {
-    let verdicts = |change| of.rows.iter().filter(|row| row.verdict == change).count();
+    let verdicts = |change| of.cases.iter().filter(|row| row.verdict == change).count();
     let mut said = Vec::new();
-    if let [case] = &of.rows[..] {
+    if let [case] = &of.cases[..] {
         let ratio = with_interval(&case.ratio, figures::ratio);
         let text = format!(
             "{}: candidate over baseline {ratio}, {}{}.",
@@ -197,16 +197,16 @@ fn compared(of: &Comparison) -> Vec<Span> {
             words::provenance_marks(case)
         );
         said.push(Span::plain(text));
-    } else if !of.rows.is_empty() {
+    } else if !of.cases.is_empty() {
         let parts = [Change::Faster, Change::Slower, Change::Inconclusive]
             .map(|change| format!("{} {}", verdicts(change), words::change(change)));
-        let all = counted(of.rows.len() as u64, "comparison", "comparisons");
+        let all = counted(of.cases.len() as u64, "comparison", "comparisons");
         said.push(Span::plain(format!("Of {all}: {}.", parts.join(", "))));
     }
     if let Some(threshold) = of.threshold {
         let by = figures::share(threshold.fail_above);
-        let undecided = |row: &&ComparisonRow| row.threshold == Some(Judgement::Undecided);
-        let undecided = of.rows.iter().filter(undecided).count();
+        let undecided = |row: &&ComparedCase| row.threshold == Some(Judgement::Undecided);
+        let undecided = of.cases.iter().filter(undecided).count();
         let (text, tint) = match (threshold.exceeded, undecided) {
             (true, _) => {
                 (format!("Slower by more than {by}: the threshold is EXCEEDED."), Tint::Bad)
@@ -215,7 +215,7 @@ fn compared(of: &Comparison) -> Vec<Span> {
             (false, _) => (
                 format!(
                     "Nothing is surely slower by more than {by}; {undecided} of {} undecided.",
-                    of.rows.len()
+                    of.cases.len()
                 ),
                 Tint::Caution,
             ),
@@ -239,7 +239,7 @@ fn door(record: &Record) -> Vec<Span> {
 
 /// What one authentication takes, against its target if there is one.
 pub(crate) fn budget(budget: &Budget) -> Span {
-    let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
+    let whole = budget.total_with_self_check_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
     let (Some(limit), Some(verdict)) = (budget.limit_ns, budget.verdict) else {
         return Span::plain(format!("{} in all.", ms(whole)));
     };

@@ -2,8 +2,8 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, Chance, Change, ComparisonRow, Concurrency, Estimate, FindingKind, Fraction,
-    LimitedBy, LoadKind, NoNumber, NotCompared, Outcome, OwnSample, Provenance, Quantity, Queue,
+    CaseResult, Change, ComparedCase, Concurrency, Estimate, FindingKind, Fraction, LimitedBy,
+    LoadKind, NoNumber, NotCompared, Outcome, OwnSample, Probability, Provenance, Quantity, Queue,
     RateWithin, Record, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification,
     Verifier, WhatIfSet,
 };
@@ -24,11 +24,11 @@ pub(crate) fn unbounded_queue(queue: &Queue) -> Option<String> {
 
 /// Where fewer people came than a queue of this load needs.
 pub(crate) fn too_few_people(queue: &Queue) -> Option<String> {
-    let needed = queue.people_needed.filter(|needed| *needed > queue.people)?;
+    let needed = queue.arrivals_needed.filter(|needed| *needed > queue.arrivals)?;
     Some(format!(
         "{} people are too few for a queue in use {} of the time, which needs about {} to settle: it \
          started empty, and its times and their intervals cannot be relied on.",
-        thousands(queue.people),
+        thousands(queue.arrivals),
         crate::figures::share(queue.utilisation),
         thousands(needed)
     ))
@@ -36,11 +36,11 @@ pub(crate) fn too_few_people(queue: &Queue) -> Option<String> {
 
 /// A set of changes reaches a target by its mean; where its times are spread, not each time.
 pub(crate) fn within(set: &WhatIfSet, target: &str) -> String {
-    let share = |chance: &Chance| {
+    let share = |chance: &Probability| {
         let met = crate::figures::share(Fraction(chance.met.estimate));
         format!("on average within {target}, and {met} of the transactions are")
     };
-    set.chance.as_ref().map_or_else(|| format!("within {target}"), share)
+    set.probability.as_ref().map_or_else(|| format!("within {target}"), share)
 }
 
 pub(crate) const fn outcome(outcome: Outcome) -> &'static str {
@@ -146,7 +146,7 @@ pub(crate) fn provenance_mark(of: Option<Provenance>) -> String {
 }
 
 /// The same of a ratio of two figures.
-pub(crate) fn provenance_marks(row: &ComparisonRow) -> String {
+pub(crate) fn provenance_marks(row: &ComparedCase) -> String {
     let [baseline, candidate] = [row.baseline_provenance, row.candidate_provenance]
         .map(|of| of.filter(|it| *it != Provenance::Measured));
     match (baseline, candidate) {
@@ -204,7 +204,7 @@ pub(crate) const fn change(change: Change) -> &'static str {
 
 /// What a row compares, so that no other row of its comparison has the same name:
 /// `aes256-gcm.encrypt, 1024 B, 4 threads × 1 process, JCOP31`.
-pub(crate) fn row_name(row: &ComparisonRow) -> String {
+pub(crate) fn row_name(row: &ComparedCase) -> String {
     let bytes = row.message_bytes.map(crate::figures::bytes);
     let parts = [bytes, row.concurrency.map(concurrency), row.item.clone()];
     parts.into_iter().flatten().fold(row.operation.clone(), |name, part| format!("{name}, {part}"))

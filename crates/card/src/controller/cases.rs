@@ -75,9 +75,9 @@ fn case_result(
             interval.method = format!("{}; rate: {}", interval.method, lane.rate_method);
         }
     }
-    case.values_ns = values(ran, number);
+    case.latencies_ns = values(ran, number);
     // Few operations are better looked at one by one than by slices that are mostly empty.
-    if case.values_ns.is_empty() {
+    if case.latencies_ns.is_empty() {
         case.series = record::SeriesPoint::all(&lane.series);
     }
     case.warm_up = warm_up(ran, lane);
@@ -185,7 +185,7 @@ fn warnings(lane: &LaneFigures, case: &record::CaseResult) -> Vec<String> {
     let median = lane.summary.p50.map(|p50| Nanos(p50.estimate as u64));
     // Without a warm-up the first calls are among the others.
     let first = case.warm_up.as_ref().map_or(
-        FirstCalls { latencies: &case.values_ns, warm_up: case.values_ns.len() as u64 },
+        FirstCalls { latencies: &case.latencies_ns, warm_up: case.latencies_ns.len() as u64 },
         |warm_up| FirstCalls { latencies: &warm_up.first_ns, warm_up: warm_up.operations },
     );
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);

@@ -261,14 +261,14 @@ fn call(counted: &CountedCall) -> record::Call {
         per_operation: None,
         failed: BTreeMap::new(),
         total_ns: Nanos::ZERO,
-        own_ns: Nanos::ZERO,
+        self_ns: Nanos::ZERO,
     }
 }
 
 fn add(call: &mut record::Call, counted: &CountedCall) {
     call.count += counted.count;
     call.total_ns += counted.time;
-    call.own_ns += counted.time;
+    call.self_ns += counted.time;
     if let Some(code) = counted.result.filter(|code| *code != 0) {
         let code = match counted.family {
             Family::Pkcs11 => Rv(code).to_string(),

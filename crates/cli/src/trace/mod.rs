@@ -90,7 +90,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
 /// A file that the events of a timeline are kept in.
 fn data_file(path: &Path, timeline: &Timeline) -> record::DataFile {
     let rows = timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>();
-    record::DataFile { file: path.display().to_string(), rows: rows as u64 }
+    record::DataFile { file: path.display().to_string(), count: rows as u64 }
 }
 
 /// The load on the token, where it was asked for.

@@ -47,7 +47,7 @@ fn what_complete_rounds_measured_stays() {
     assert_eq!(failed.status.step.as_deref(), Some("B, round 6 of 20"));
     assert_eq!(failed.status.code.as_deref(), Some("exit code 1"));
     let other = row(&record, "command.wall[baseline]");
-    assert_eq!((other.status.outcome, other.values_ns.len()), (Outcome::Ok, 5));
+    assert_eq!((other.status.outcome, other.latencies_ns.len()), (Outcome::Ok, 5));
     assert_eq!(other.stopped_by, Some(StoppedBy::Failures));
     assert!(record.warnings.iter().any(|text| text.contains("5 of 20")), "{:?}", record.warnings);
 }
@@ -61,7 +61,7 @@ fn a_single_complete_round_has_no_ratio() {
     outcome.is_error(&["B, round 2 of 20"]);
     let record = outcome.record();
     assert!(record.comparison.is_none());
-    assert_eq!(row(&record, "command.cpu[baseline]").values_ns.len(), 1);
+    assert_eq!(row(&record, "command.cpu[baseline]").latencies_ns.len(), 1);
     let text = folder.ab(&["--warm-up-rounds", "0", "--", &a, &b]);
     text.is_error(&["B, round 1 of 20"]);
 }

@@ -33,10 +33,10 @@ fn interrupted(folder: &Folder, signal: impl Fn(Pid)) -> Outcome {
 }
 
 fn has_four_rounds(record: &Record) {
-    assert_eq!(comparison(record).rows[0].rounds, Some(4));
+    assert_eq!(comparison(record).cases[0].rounds, Some(4));
     for side in ["baseline", "candidate"] {
         let row = row(record, &format!("command.wall[{side}]"));
-        assert_eq!((row.values_ns.len(), row.stopped_by), (4, Some(StoppedBy::Interrupted)));
+        assert_eq!((row.latencies_ns.len(), row.stopped_by), (4, Some(StoppedBy::Interrupted)));
     }
     let told = record.warnings.iter().any(|text| text.starts_with("interrupted: 4 of 20"));
     assert!(told, "{:?}", record.warnings);

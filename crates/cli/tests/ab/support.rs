@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tapstone_record::{CaseResult, Comparison, ComparisonRow, Record};
+use tapstone_record::{CaseResult, ComparedCase, Comparison, Record};
 use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
@@ -117,8 +117,8 @@ pub(crate) fn comparison(record: &Record) -> &Comparison {
     record.comparison.as_ref().expect("a comparison")
 }
 
-pub(crate) fn compared<'a>(record: &'a Record, operation: &str) -> &'a ComparisonRow {
-    let rows = &comparison(record).rows;
+pub(crate) fn compared<'a>(record: &'a Record, operation: &str) -> &'a ComparedCase {
+    let rows = &comparison(record).cases;
     rows.iter().find(|row| row.operation == operation).expect("this row")
 }
 

@@ -49,14 +49,16 @@ fn the_record_has_every_run_of_both_sides() {
         let user = value("user");
         let system = value("system");
         for row in [&wall, &cpu, &user, &system] {
-            assert_eq!((row.values_ns.len(), row.completed), (20, 20));
+            assert_eq!((row.latencies_ns.len(), row.completed), (20, 20));
             assert_eq!(row.stopped_by, Some(StoppedBy::Count));
             assert_eq!(row.warm_up.as_ref().unwrap().operations, 2);
         }
-        for (cpu, parts) in cpu.values_ns.iter().zip(user.values_ns.iter().zip(&system.values_ns)) {
+        for (cpu, parts) in
+            cpu.latencies_ns.iter().zip(user.latencies_ns.iter().zip(&system.latencies_ns))
+        {
             assert_eq!(*cpu, *parts.0 + *parts.1);
         }
-        let sum: u64 = wall.values_ns.iter().map(|value| value.0).sum();
+        let sum: u64 = wall.latencies_ns.iter().map(|value| value.0).sum();
         let mean = wall.latency_ns.unwrap().mean.unwrap();
         let window = wall.window.unwrap();
         assert!((mean.estimate - sum as f64 / 20.0).abs() < 1.0);

@@ -33,7 +33,7 @@ fn trouble() {
 fn partial(outcome: &crate::support::Outcome) -> CaseResult {
     let row = outcome.row();
     assert_eq!(row.status.outcome, Outcome::Partial, "{:?}", row.status);
-    assert!(row.latency_ns.is_some() && row.values_ns.len() as u64 == row.completed);
+    assert!(row.latency_ns.is_some() && row.latencies_ns.len() as u64 == row.completed);
     // What was kept is verified like the rest.
     let verification = row.verification.unwrap();
     assert_eq!((verification.checked, verification.wrong), (row.completed, 0));

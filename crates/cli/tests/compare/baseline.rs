@@ -36,7 +36,7 @@ fn the_first_run_starts_it_and_later_ones_are_compared() {
     assert_eq!(accepted.status.code(), Some(1));
     let again = cards.compare(&["slower.json", "--baseline", "kept", "--format", "json"]);
     let record: Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!(record["comparison"]["rows"][0]["ratio"]["estimate"], 1.0);
+    assert_eq!(record["comparison"]["cases"][0]["ratio"]["estimate"], 1.0);
     assert_eq!(fs::read_dir(cards.path("kept")).unwrap().count(), 1, "replaced");
 }
 

@@ -45,7 +45,7 @@ impl Cards {
             })
         };
         let record = json!({
-            "schema": "tapstone.record/1",
+            "schema": "tapstone.record/2",
             "tool": { "name": "tapstone", "version": env!("CARGO_PKG_VERSION") },
             "command": [],
             "started_at": "2026-01-15T09:30:00Z",
@@ -98,7 +98,7 @@ fn the_threshold_acts_on_the_interval() {
     // Undecided says what would decide: the interval reaches about 10 times as far as it may.
     let output = cards.compare(&[&old, "noisy.json", "--fail-above", "5%", "--format", "json"]);
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let more = record["comparison"]["rows"][0]["more_samples"].as_u64().unwrap();
+    let more = record["comparison"]["cases"][0]["more_samples"].as_u64().unwrap();
     assert!(more > 1000, "{more}");
 }
 
@@ -161,7 +161,7 @@ fn a_card_beside_the_published_ones() {
         let written: Value =
             serde_json::from_str(&fs::read_to_string(cards.path("out.json")).unwrap()).unwrap();
         assert_eq!(record, written);
-        let rows = record["comparison"]["rows"].as_array().unwrap();
+        let rows = record["comparison"]["cases"].as_array().unwrap();
         assert_eq!(rows.len(), 4);
         let jcop31 = rows.iter().find(|row| row["item"] == "NXP JCOP31 v2.2").unwrap();
         assert_eq!(jcop31["verdict"], "inconclusive");
@@ -199,7 +199,7 @@ fn bad_input_is_one_error_with_a_hint() {
     let cards = Cards::new();
     let card = cards.write("card", "6.12", &[("card.simple_apdu", 28.13, 0.1)]);
     let other = cards.write("other", "6.12", &[("card.random", 1.0, 0.1)]);
-    fs::write(cards.path("cut.json"), "{\"schema\": \"tapstone.record/1\", \"tool\"").unwrap();
+    fs::write(cards.path("cut.json"), "{\"schema\": \"tapstone.record/2\", \"tool\"").unwrap();
     fs::write(cards.path("old.json"), "{\"schema\": \"tapstone.record/0\"}").unwrap();
     fs::write(cards.path("empty.json"), "").unwrap();
     for (arguments, says) in [
@@ -248,7 +248,7 @@ fn several_cards_stand_beside_one_another() {
     let output = cards.compare(&arguments);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = record["side_by_side"]["rows"].as_array().unwrap();
+    let rows = record["side_by_side"]["cases"].as_array().unwrap();
     let excess: Vec<f64> =
         rows[0]["excess"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
     for (excess, published) in excess.iter().zip([0.0, 0.94, 0.54, 0.66, 0.66]) {

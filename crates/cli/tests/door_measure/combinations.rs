@@ -147,10 +147,13 @@ fn within(outcome: &Outcome, with: &str) -> Held {
             "[{with}] {}: the model {:.1} ms, executed {:.1} ms, {:+.1} %",
             it.operation,
             it.predicted_ns / 1e6,
-            it.executed_ns.estimate / 1e6,
-            100.0 * it.off
+            it.measured_ns.estimate / 1e6,
+            100.0 * it.relative_error
         );
         assert!(it.changes.join(",").starts_with(with), "{:?}", it.changes);
-        hold(it.off.abs() <= OFF, format_args!("{}: {}\n{}", it.operation, it.off, outcome.stdout))
+        hold(
+            it.relative_error.abs() <= OFF,
+            format_args!("{}: {}\n{}", it.operation, it.relative_error, outcome.stdout),
+        )
     })
 }

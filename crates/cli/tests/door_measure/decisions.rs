@@ -33,7 +33,7 @@ fn granted(holder: &Holder) {
     for row in &record.results {
         assert_eq!((row.status.outcome, row.completed), (Outcome::Ok, 4), "{}", row.operation);
         assert_eq!(row.provenance, Provenance::Emulated);
-        assert_eq!((row.values_ns.len(), row.seed), (4, Some(1)), "{}", row.operation);
+        assert_eq!((row.latencies_ns.len(), row.seed), (4, Some(1)), "{}", row.operation);
     }
     let whole = row(&record, "door.pki-cak");
     let phases: Vec<_> = whole.phases.iter().map(|phase| phase.call.as_str()).collect();
@@ -46,7 +46,7 @@ fn granted(holder: &Holder) {
     assert!((0.9..=1.000_1).contains(&shares), "{shares}");
     // The module's time is waited in full by the baseline, and is not the host's own.
     let validate = row(&record, "door.pki-cak.validate");
-    assert!(validate.values_ns.iter().all(|time| time.0 >= 30_000_000));
+    assert!(validate.latencies_ns.iter().all(|time| time.0 >= 30_000_000));
     assert!(record.warnings.iter().any(|text| text.contains("another module, replayed")));
     let tried: Vec<_> = record.trials.iter().map(|trial| trial.fix.as_str()).collect();
     assert_eq!(tried, STRATEGIES);

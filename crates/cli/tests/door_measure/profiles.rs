@@ -45,7 +45,8 @@ fn contact_sequences_take_the_published_times() {
         // The first also validates the path. The median is one of the others, and not their worst.
         let measure =
             || holder.measure().args("--mechanism contact --rounds 3").pin("123456").run().exits(0);
-        let total = |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").values_ns);
+        let total =
+            |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").latencies_ns);
         let published = study.number(&format!("contact_cards_ms.card_{number}")).unwrap();
         let within = |outcome: &Outcome| {
             let total = total(outcome);

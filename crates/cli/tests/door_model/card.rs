@@ -19,12 +19,12 @@ fn record(rows: &[(&str, f64)], emulated: bool) -> String {
             "load": { "kind": "closed" },
             "completed": 3,
             "latency_ns": { "mean": exactly, "p50": exactly, "p90": null, "p95": null,
-                "p99": null, "p999": null, "min": values[0], "max": values[2] },
-            "values_ns": values,
+                "p99": null, "p99_9": null, "min": values[0], "max": values[2] },
+            "latencies_ns": values,
         })
     };
     let mut record: Value = json!({
-        "schema": "tapstone.record/1",
+        "schema": "tapstone.record/2",
         "tool": { "name": "tapstone", "version": "0.1.0" },
         "command": ["tapstone", "door", "measure"],
         "started_at": "2026-01-15T09:30:00Z",
@@ -65,7 +65,7 @@ fn measured_steps_take_the_place_of_the_card_and_its_link() {
     // The host's validation is not the module's, which stays as it was.
     assert_eq!(part("module").time_ns.estimate, 1200e6);
     assert!((budget.total_ns.estimate - (3678e6 - 1567e6 + 830e6)).abs() < 10.0);
-    assert!(budget.chance.is_some(), "measured times have a spread");
+    assert!(budget.probability.is_some(), "measured times have a spread");
     let said = "card and its link are measured: select, read-certificate, challenge of run.json";
     assert!(record.warnings[0].starts_with(said), "{:?}", record.warnings);
 }

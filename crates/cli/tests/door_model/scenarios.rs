@@ -16,7 +16,7 @@ fn the_published_budget_comes_out() {
     };
     assert_eq!((sum(PartKind::Transfer), sum(PartKind::Processing)), (1011e6, 2667e6));
     assert_eq!(budget.total_ns.estimate, 3678e6);
-    assert_eq!(budget.with_extras_ns.unwrap().estimate, 4078e6);
+    assert_eq!(budget.total_with_self_check_ns.unwrap().estimate, 4078e6);
     assert_eq!(budget.verdict, Some(Verdict::Missed));
     assert!(budget.parts.iter().all(|part| part.provenance == Provenance::Published));
     let met = tapstone(here.path(), &["door", "budget", "hid-rsa2048", "--target-time", "5s"]);
@@ -92,7 +92,7 @@ fn a_shipped_scenario_is_the_start_of_ones_own() {
         let own = json("own.toml");
         let shipped = json(name);
         assert_eq!(own.parts, shipped.parts);
-        assert_eq!(own.chance, shipped.chance);
+        assert_eq!(own.probability, shipped.probability);
     }
 }
 
@@ -152,7 +152,7 @@ fn a_scenario_with_changes_is_the_changed_one_and_says_so() {
         record
     };
     let budget = ask(&["budget", "hid-rsa2048"]).budget.unwrap();
-    assert_eq!((budget.with_extras_ns.unwrap().estimate / 1e6).round(), 1723.0);
+    assert_eq!((budget.total_with_self_check_ns.unwrap().estimate / 1e6).round(), 1723.0);
     let answer = ask(&["what-if", "hid-rsa2048"]).what_if.unwrap();
     assert_eq!((answer.base_ns / 1e6).round(), 1723.0);
     let made = |id: &str| answer.considered.iter().any(|change| change.change == id);
@@ -160,7 +160,8 @@ fn a_scenario_with_changes_is_the_changed_one_and_says_so() {
     assert!(answer.projections.is_empty(), "the source says nothing of it: {answer:?}");
     let queue = ask(&["simulate", "hid-rsa2048", "--people", "60/h", "--count", "1000"]);
     let turn = queue.queue.unwrap();
-    let between = turn.whole_ns.mean.unwrap().estimate - turn.wait_ns.mean.unwrap().estimate;
+    let between =
+        turn.time_in_system_ns.mean.unwrap().estimate - turn.wait_ns.mean.unwrap().estimate;
     // 2 s to step up and to pass.
     assert_eq!((between / 1e6).round(), 3723.0);
 }

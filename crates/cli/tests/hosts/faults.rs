@@ -54,7 +54,7 @@ fn assert_lost(record: &Record, lost: &str, agents: &[&Home]) {
     for host in &record.hosts {
         let state = if host.name == lost { HostState::Lost } else { HostState::Done };
         assert_eq!(host.state, state, "{host:?}");
-        assert_eq!(host.lost.is_some(), host.name == lost, "{host:?}");
+        assert_eq!(host.reason.is_some(), host.name == lost, "{host:?}");
     }
     let row = &record.results[0];
     assert_eq!(row.status.outcome, RowOutcome::Partial, "{:?}", row.status);

@@ -152,7 +152,7 @@ fn the_limit_is_searched_over_hosts_after_processes() {
     assert!(rate(2, 1) > 1.5 * rate(1, 1));
     assert!(rate(2, 2) > 1.5 * rate(2, 1));
     assert_eq!(knee.stopped_by, KneeStop::Limit);
-    assert_eq!(knee.smallest_at_95_percent, None, "it was still growing");
+    assert_eq!(knee.concurrency, None, "it was still growing");
     // A machine that is busy with others is named first.
     let limit = knee.limit.as_ref().unwrap();
     let expected = [LimitedBy::SearchCap, LimitedBy::OtherPrograms].contains(&limit.limited_by);

@@ -104,7 +104,7 @@ fn the_second_coordinator_is_told_that_they_are_busy() {
     assert!(second.stderr.contains("a is busy with "), "{}", second.stderr);
     let record = second.record();
     assert!(record.hosts.iter().all(|host| host.state == HostState::Refused));
-    assert!(record.hosts[0].lost.as_ref().unwrap().contains("is busy with"));
+    assert!(record.hosts[0].reason.as_ref().unwrap().contains("is busy with"));
     let listed = Tapstone::listing(&nats.url()).run().exits(0);
     assert!(listed.stdout.contains("busy with "), "{}", listed.stdout);
     // The first has noticed nothing.
@@ -150,7 +150,7 @@ fn messages_that_come_twice_and_late_count_once() {
         let window = row.window.unwrap();
         let done: u64 = agents.iter().map(|a| within(&a.home.ends_ns(), window, 0)).sum();
         assert!(row.completed.abs_diff(done) <= 2, "{} {done}", row.completed);
-        assert_eq!(record.samples.unwrap().rows, row.completed);
+        assert_eq!(record.samples.unwrap().count, row.completed);
         assert!(echo.repeated.load(Relaxed) > before + 100, "there was something to repeat");
     }
     // What comes late does not start, end or disturb anything.

@@ -24,7 +24,7 @@ fn knee(outcome: &Outcome) -> Knee {
         assert!(rate.low.is_none_or(|low| low <= rate.estimate), "{level:?}");
         assert!(rate.high.is_none_or(|high| high >= rate.estimate), "{level:?}");
     }
-    eprintln!("{:?} at {:?}", knee.stopped_by, knee.smallest_at_95_percent);
+    eprintln!("{:?} at {:?}", knee.stopped_by, knee.concurrency);
     eprintln!("{:?}", knee.limit);
     knee
 }
@@ -42,7 +42,7 @@ fn one_engine_is_busy_with_one_thread() {
         assert_ne!(limited_by(&knee), LimitedBy::Device, "another process was not tried");
         let expected = knee.stopped_by == KneeStop::Plateau;
         hold(expected, format_args!("{:?}", knee.stopped_by))?;
-        let at = knee.smallest_at_95_percent.unwrap();
+        let at = knee.concurrency.unwrap();
         hold((at.threads, at.processes) == (1, 1), format_args!("{at:?}"))?;
         let plateau = knee.plateau.unwrap().estimate;
         hold((45.0..=50.5).contains(&plateau), plateau)
@@ -75,7 +75,7 @@ fn without_an_engine_the_rate_grows_to_the_last_thread_allowed() {
         assert!(knee.levels.iter().all(|level| level.passes >= 5));
         assert_ne!(limited_by(&knee), LimitedBy::Device);
         assert_eq!(knee.stopped_by, KneeStop::Limit);
-        assert_eq!((knee.smallest_at_95_percent, knee.plateau), (None, None), "no knee was seen");
+        assert_eq!((knee.concurrency, knee.plateau), (None, None), "no knee was seen");
         assert_eq!(outcome.row().concurrency.threads, 8);
         knee
     };
@@ -201,7 +201,7 @@ fn an_interrupted_search_names_no_limit() {
     assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
     let knee = knee(&outcome);
     assert_eq!(knee.stopped_by, KneeStop::Interrupted);
-    assert_eq!((knee.smallest_at_95_percent, knee.plateau), (None, None));
+    assert_eq!((knee.concurrency, knee.plateau), (None, None));
     assert_eq!(limited_by(&knee), LimitedBy::Interruption);
     assert!(outcome.row().limited_by != LimitedBy::Device);
 }

@@ -47,10 +47,10 @@ fn a_stall_is_charged_to_all_that_it_holds_up() {
     let Some(row) = with_p99_in(43.0..52.0, load) else { return };
     assert_eq!(row.load.kind, LoadKind::Open);
     assert_eq!(row.load.rate_per_second.unwrap().0, 1000.0);
-    assert_eq!(row.offered.unwrap().0, 1000.0);
-    let achieved = row.achieved.unwrap().0;
+    assert_eq!(row.offered_rate.unwrap().0, 1000.0);
+    let achieved = row.achieved_rate.unwrap().0;
     assert!((990.0..=1010.0).contains(&achieved), "{achieved}");
-    assert!(row.schedule_lateness_ns.is_some());
+    assert!(row.scheduling_delay_ns.is_some());
     assert_eq!(row.busy_share, None, "not a figure of an open loop");
 }
 
@@ -69,7 +69,7 @@ fn at_random() -> CaseResult {
 fn requests_may_arrive_independently_of_each_other() {
     figures(|| {
         let row = at_random();
-        assert_eq!(row.offered.unwrap().0, 1000.0);
+        assert_eq!(row.offered_rate.unwrap().0, 1000.0);
         // Of 2,000 arrivals at random: five standard deviations are 224.
         hold((1776..=2224).contains(&row.completed), row.completed)
     });
@@ -90,7 +90,7 @@ fn a_rate_that_is_not_reached_is_told() {
     let run = Tapstone::on(&[("SERVICE", "2ms"), ("WAIT", "sleep")]);
     let outcome = run.args("--op rsa1024.sign --no-verify --rate 5000 --seconds 1").run();
     let row = outcome.exits(0).row();
-    assert!(row.achieved.unwrap().0 < 500.0, "{:?}", row.achieved);
+    assert!(row.achieved_rate.unwrap().0 < 500.0, "{:?}", row.achieved_rate);
     let told = row.warnings.iter().any(|text| text.contains("of the offered"));
     assert!(told, "{:?}", row.warnings);
 }

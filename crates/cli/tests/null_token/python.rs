@@ -70,7 +70,7 @@ fn the_page_of_python_tells_the_truth() {
     assert_eq!(seen["rates"][0], row.throughput.unwrap().estimate);
     assert_eq!(seen["good"], record.results.len());
     assert_eq!(seen["everything"], record.results.len());
-    assert_eq!(seen["samples"], record.samples.as_ref().unwrap().rows);
+    assert_eq!(seen["samples"], record.samples.as_ref().unwrap().count);
     assert_eq!(seen["inside"], row.completed);
     // The record's rate is of the same operations and the same window.
     let rate = seen["rate"].as_f64().unwrap();

@@ -54,7 +54,7 @@ fn every_operation_of_the_record_is_a_row() {
     let measured = &outcome.results[0];
     let failed: u64 = measured.failed.values().sum();
     assert!(failed > 0 && measured.completed > 1000, "{}", measured.completed);
-    assert_eq!(outcome.samples.as_ref().unwrap().rows, samples.len() as u64);
+    assert_eq!(outcome.samples.as_ref().unwrap().count, samples.len() as u64);
     assert_eq!(row.failed, failed);
     assert_eq!(row.completed, measured.completed);
     let latency = measured.latency_ns.unwrap();

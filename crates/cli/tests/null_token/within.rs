@@ -80,12 +80,12 @@ fn a_growing_backlog_is_never_within() {
     figures(|| {
         let bound = ["p50 <= 1s", "--precision", "20%", "--max-time", "60"];
         let within = within(&search(&model, &bound).quietly().run());
-        for level in within.levels.iter().filter(|level| level.offered.0 > 300.0) {
+        for level in within.levels.iter().filter(|level| level.offered_rate.0 > 300.0) {
             assert!(level.backlog_grows || level.beyond > 0, "{level:?}");
         }
         // The table of the levels says nothing else than the answer.
         let above = within.rate.map_or(f64::INFINITY, |rate| rate.high);
-        for level in within.levels.iter().filter(|level| level.offered.0 > 1.01 * above) {
+        for level in within.levels.iter().filter(|level| level.offered_rate.0 > 1.01 * above) {
             hold(level.backlog_grows, format_args!("{level:?}"))?;
         }
         let found = within.rate.map(|rate| rate.low).or(within.at_least.map(|rate| rate.0));

@@ -63,7 +63,7 @@ fn every_harmless_call_has_a_row(load: &str) {
         assert!(latency.mean.is_some() && row.histogram.is_some(), "{name}");
         assert_eq!(row.throughput.is_some(), has_rate, "{name}");
         if load.starts_with("--count") {
-            assert_eq!((row.completed, row.values_ns.len()), (60, 60), "{name}");
+            assert_eq!((row.completed, row.latencies_ns.len()), (60, 60), "{name}");
             assert_eq!(row.stopped_by, Some(StoppedBy::Count), "{name}");
             assert!(row.warm_up.is_none(), "{name}: the first call counts");
         } else {
@@ -85,8 +85,8 @@ fn about_the_virtual_card(record: &Record) {
 fn the_historic_loop() {
     let outcome = pcsc().args("--op end_transaction --count 100").run().exits(0);
     let row = outcome.row();
-    assert_eq!((row.completed, row.values_ns.len()), (100, 100));
-    let sum: u64 = row.values_ns.iter().map(|value| value.0).sum();
+    assert_eq!((row.completed, row.latencies_ns.len()), (100, 100));
+    let sum: u64 = row.latencies_ns.iter().map(|value| value.0).sum();
     let mean = row.latency_ns.unwrap().mean.unwrap();
     assert!((mean.estimate / (sum as f64 / 100.0) - 1.0).abs() < 1e-9, "{mean:?}");
     assert!(mean.low < mean.estimate && mean.estimate < mean.high, "{mean:?}");
@@ -105,7 +105,7 @@ fn two_questions_about_the_state() {
     let median = |operation: &str| {
         let row = pcsc().args("--count 40 --op").arg(operation).run().exits(0).row();
         assert_eq!((row.completed, row.failed.len()), (40, 0), "{operation}");
-        let mut values = row.values_ns.clone();
+        let mut values = row.latencies_ns.clone();
         values.sort_unstable();
         values[20]
     };

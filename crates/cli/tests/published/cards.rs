@@ -46,7 +46,7 @@ fn median(outcome: &Left, operation: &str) -> f64 {
     if let Some(verification) = row.verification {
         assert_eq!((verification.checked, verification.wrong), (3, 0), "{operation}");
     }
-    let mut values = row.values_ns.clone();
+    let mut values = row.latencies_ns.clone();
     values.sort_unstable();
     values[1].as_secs_f64()
 }
@@ -129,7 +129,7 @@ fn beside_the_table(jcop31: &Left) {
         assert!(table.contains(shown), "{shown}: {table}");
     }
     let record: serde_json::Value = serde_json::from_str(&compare("--format json").stdout).unwrap();
-    let rows = record["comparison"]["rows"].as_array().unwrap();
+    let rows = record["comparison"]["cases"].as_array().unwrap();
     assert_eq!(rows.len(), 44);
     for row in rows.iter().filter(|row| row["item"] == "NXP JCOP31 v2.2") {
         let ratio = row["ratio"]["estimate"].as_f64().unwrap();

@@ -117,11 +117,11 @@ fn what_is_no_record_is_one_error_with_a_hint() {
         path
     };
     let whole = fs::read_to_string(example("token")).unwrap();
-    let newer = whole.replace("tapstone.record/1", "tapstone.record/2");
+    let newer = whole.replace("tapstone.record/2", "tapstone.record/3");
     let cases = [
         (write("empty.json", ""), "empty.json"),
         (write("cut.json", &whole[..whole.len() / 2]), "cut.json"),
-        (write("newer.json", &newer), "tapstone.record/2"),
+        (write("newer.json", &newer), "tapstone.record/3"),
         (write("other.json", "{\"schema\": 7}"), "other.json"),
         (write("text.json", "no record at all"), "text.json"),
         (folder.path().join("missing.json"), "missing.json"),
@@ -146,7 +146,7 @@ fn a_page_that_cannot_be_written_is_told_before_anything_is_read() {
 fn events_that_are_gone_are_told_and_others_are_refused() {
     let folder = TempDir::new().unwrap();
     let mut record = Record::read(example("trace")).unwrap();
-    record.events = Some(tapstone_record::DataFile { file: "gone.events".into(), rows: 7 });
+    record.events = Some(tapstone_record::DataFile { file: "gone.events".into(), count: 7 });
     let path = folder.path().join("trace.json");
     record.write(&path, Access::Everybody).unwrap();
     assert!(page(&[&path], &folder).contains("gone.events, are not there any more"));

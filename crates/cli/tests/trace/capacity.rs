@@ -103,7 +103,7 @@ fn a_load_on_two_tokens_is_dealt_to_both() {
     let within = within(&outcome);
     assert_ne!(within.outcome, RateWithinOutcome::NoRate, "{}", outcome.stdout);
     // One of them serves 500 a second.
-    let highest = within.levels.iter().map(|level| level.offered.0).fold(0.0, f64::max);
+    let highest = within.levels.iter().map(|level| level.offered_rate.0).fold(0.0, f64::max);
     assert!(highest > 500.0, "{}", outcome.stdout);
     if let Some(known) = within.capacity {
         assert_eq!(known.measured_devices, 2);

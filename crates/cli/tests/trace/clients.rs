@@ -163,7 +163,7 @@ fn a_proxy_and_the_module_behind_it_are_two() {
     }
     let outer = call(&record, "p11-kit-proxy.so", "C_Digest");
     let inner = call(&record, SOFTHSM, "C_Digest");
-    assert_eq!(outer.total_ns - outer.own_ns, inner.total_ns);
+    assert_eq!(outer.total_ns - outer.self_ns, inner.total_ns);
     let seen = client.seen();
     let module = |span: &tapstone_explain::timeline::Span| &seen.timeline.call(span.call).module;
     for (thread, span) in spans(&seen, "C_Digest") {

@@ -119,7 +119,7 @@ fn counts_of_every_call_are_exact_and_both_sides_are_shown() {
     let verified = signatures.unwrap().verification.unwrap();
     assert_eq!((verified.eligible, verified.checked, verified.wrong), (80, 80, 0));
     let comparison = record.comparison.as_ref().unwrap();
-    assert!(!comparison.rows.is_empty());
+    assert!(!comparison.cases.is_empty());
     for part in ["there and here", "C_Sign CKM_SHA256_HMAC", "transaction"] {
         assert!(outcome.stdout.contains(part), "{part:?} is not in\n{}", outcome.stdout);
     }

@@ -31,7 +31,7 @@ fn calls_that_find_no_space_in_the_file_are_all_counted() {
     let listed: Nanos = record.layers.iter().map(|layer| layer.time_ns).sum();
     assert!(listed < record.command_time.unwrap().wall_ns, "{listed}");
     let digests = call(&record, MODULE, "C_Digest");
-    assert!(digests.total_ns > Nanos::ZERO && digests.own_ns <= digests.total_ns);
+    assert!(digests.total_ns > Nanos::ZERO && digests.self_ns <= digests.total_ns);
     let cases = record.results.iter().filter(|case| case.operation.starts_with("C_Digest"));
     assert_eq!(cases.map(|case| case.completed).sum::<u64>(), digests.count - summed);
 }
@@ -119,7 +119,7 @@ fn a_workload_says_what_was_only_counted() {
 fn own_times_of_counted_calls_add_up_to_no_more_than_the_run() {
     let Some((program, _hsm)) = client("--digest 20000 --sessions-per-op") else { return };
     let record = program.traced_with("--events-size 256k").exits(0).record();
-    let own: Nanos = record.calls.iter().map(|call| call.own_ns).sum();
+    let own: Nanos = record.calls.iter().map(|call| call.self_ns).sum();
     let wall = record.command_time.unwrap().wall_ns;
     assert!(own > Nanos::ZERO && own <= wall, "{own} of {wall}");
 }

@@ -37,7 +37,7 @@ fn an_old_defect_is_recreated_and_seen() {
     let compared = || {
         let run = Tapstone::new("ab").args("--rounds 20 --output record.json").without_record();
         let record = record(&run.arg(command("")).arg(command(delay)).run().exits(0));
-        record.comparison.unwrap().rows[0].clone()
+        record.comparison.unwrap().cases[0].clone()
     };
     undisturbed(0.5, PREDICTED, compared, |change| {
         hold(change.verdict == Change::Slower, format_args!("{change:?}"))

@@ -138,7 +138,7 @@ fn part_of_repair(tried: &Trial, by_hand: &ByHand) -> (f64, f64) {
     let BeforeAfter { before, after } = tried.processor_ns.unwrap();
     let by_trial = Saved::of(&before, &after);
     // The machine may be faster in one of the two: the untouched program, which is in both, tells.
-    let untouched = tried.bare_ns.unwrap();
+    let untouched = tried.unobserved_ns.unwrap();
     let there = by_hand.untouched;
     let part = by_trial.nanos / by_hand.saved.nanos * there.estimate / untouched.estimate;
     let of = |all: [f64; 4]| all.iter().map(|one| one * one).sum::<f64>().sqrt();
@@ -181,7 +181,7 @@ fn saved_by(program: &Path, fixed: &Path, options: &str) -> ByHand {
     let command = |program: &Path| format!("{} 20000", program.display());
     let outcome = ab.arg(command(program)).arg(command(fixed)).run().exits(0);
     let record = record(&outcome);
-    let rows = record.comparison.unwrap().rows;
+    let rows = record.comparison.unwrap().cases;
     let row = |name: &str| rows.iter().find(|row| row.operation == name).unwrap();
     let processor = row("command.cpu");
     ByHand {

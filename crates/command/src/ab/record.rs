@@ -9,7 +9,7 @@ use tapstone_measure::trend;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::{
-    CaseResult, Change, Comparison, ComparisonRow, Concurrency, EncodedHistogram, Estimate,
+    CaseResult, Change, ComparedCase, Comparison, Concurrency, EncodedHistogram, Estimate,
     Fraction, Judgement, Latency, Load, NoNumber, Outcome, Pairing, Quantity, Record, Seconds,
     Status, StoppedBy, Threshold, WarmUp, Window,
 };
@@ -129,7 +129,7 @@ impl MeasuredRounds {
         if part == ComparedPart::Wall {
             case.warnings.extend(trend::outlier(&all).map(|outlier| outlier.to_string()));
         }
-        case.values_ns = values;
+        case.latencies_ns = values;
         case
     }
 
@@ -179,7 +179,7 @@ impl MeasuredRounds {
     /// `None` with a single round: it has no ratio with an interval.
     fn comparison(&self, ab: &Ab, fail_above: Option<Percent>) -> Option<Comparison> {
         let parts = if self.divided() { &ComparedPart::ALL[..] } else { &ComparedPart::ALL[..2] };
-        let rows: Vec<ComparisonRow> =
+        let rows: Vec<ComparedCase> =
             parts.iter().filter_map(|part| self.compared(*part, fail_above)).collect();
         let side = |of: &super::AbSide| record::Side {
             name: of.name.clone(),
@@ -196,7 +196,7 @@ impl MeasuredRounds {
             pairing: Pairing::Interleaved,
             baseline: side(&ab.sides[0]),
             candidate: side(&ab.sides[1]),
-            rows,
+            cases: rows,
             calls: Vec::new(),
             threshold,
             only_in_baseline: Vec::new(),
@@ -215,7 +215,7 @@ impl MeasuredRounds {
         })
     }
 
-    fn compared(&self, part: ComparedPart, fail_above: Option<Percent>) -> Option<ComparisonRow> {
+    fn compared(&self, part: ComparedPart, fail_above: Option<Percent>) -> Option<ComparedCase> {
         let baseline = self.values(part, 0);
         let candidate = self.values(part, 1);
         let Ratio { ratio, verdict } = part.ratio(&baseline, &candidate)?;
@@ -233,7 +233,7 @@ impl MeasuredRounds {
         let limit = budget.map_or(1.0, SlowdownLimit::limit);
         let more = if open { more_rounds(ratio, limit, rounds) } else { None };
         let no_number = (open && more.is_none()).then_some(NoNumber::OnTheLimit);
-        Some(ComparisonRow {
+        Some(ComparedCase {
             operation: part.operation().to_owned(),
             item: None,
             message_bytes: None,

@@ -16,13 +16,13 @@ fn the_published_door_has_the_published_sums() {
     assert_eq!(sum(PartKind::Transfer), 1011.0);
     assert_eq!(sum(PartKind::Processing), 2667.0);
     assert_eq!(budget.total_ns.estimate, 3678e6);
-    assert_eq!(budget.with_extras_ns.unwrap().estimate, 4078e6);
+    assert_eq!(budget.total_with_self_check_ns.unwrap().estimate, 4078e6);
     assert_eq!(budget.verdict, Some(Verdict::Missed));
     assert_eq!(budget.limit_ns.unwrap().0, 1_500_000_000);
     assert!(budget.parts.iter().all(|part| part.provenance == Provenance::Published));
     let shares: f64 = budget.parts.iter().map(|part| part.share.0).sum();
     assert!((shares - 1.0).abs() < 1e-9);
-    assert_eq!(budget.chance, None, "single figures tell nothing of the spread");
+    assert_eq!(budget.probability, None, "single figures tell nothing of the spread");
 }
 
 #[test]

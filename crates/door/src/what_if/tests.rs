@@ -17,7 +17,7 @@ fn the_projections_of_the_source_come_out() {
     let computed: Vec<(&str, f64, f64)> = answer
         .projections
         .iter()
-        .map(|it| (it.says.as_str(), tenths(it.published_ns), tenths(it.computed_ns)))
+        .map(|it| (it.statement.as_str(), tenths(it.published_ns), tenths(it.computed_ns)))
         .collect();
     // The source starts from "about 4 s", and we from 4078 ms: 0.1 s remains of it.
     let expected = [

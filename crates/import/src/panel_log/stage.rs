@@ -82,7 +82,7 @@ impl Stage {
                 &mut latency.p90,
                 &mut latency.p95,
                 &mut latency.p99,
-                &mut latency.p999,
+                &mut latency.p99_9,
             ];
             figures.into_iter().flatten().for_each(|figure| widen(figure, step));
             if let Some(interval) = &mut case.interval {

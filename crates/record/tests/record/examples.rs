@@ -72,7 +72,7 @@ fn broken_records_fail_the_schema() {
     let (_, text) = token_example();
     let good: Value = serde_json::from_str(&text).unwrap();
     let changes = [
-        ("/schema", json!("tapstone.record/2")),
+        ("/schema", json!("tapstone.record/3")),
         ("/started_at", json!(1_763_600_000)),
         ("/command", json!("tapstone token")),
         ("/environment/clock/step_ns", json!(-1)),
@@ -95,7 +95,7 @@ fn broken_records_fail_the_schema() {
         assert_ne!(complaints(&broken), [""; 0], "{place}");
     }
     for (parent, name) in
-        [("", "target"), ("/results/0", "concurrency"), ("/results/0/latency_ns", "p999")]
+        [("", "target"), ("/results/0", "concurrency"), ("/results/0/latency_ns", "p99_9")]
     {
         let mut broken = good.clone();
         broken.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(name).expect(name);
@@ -109,7 +109,7 @@ fn readers_are_tolerant_of_what_they_do_not_know() {
     let mut value: Value = serde_json::from_str(text).unwrap();
     let known = Record::from_json(text, path).unwrap();
     value["moon_phase"] = json!("waxing");
-    value["results"][0]["latency_ns"]["p9999"] = Value::Null;
+    value["results"][0]["latency_ns"]["p99_99"] = Value::Null;
     assert_eq!(complaints(&value), [""; 0]);
     assert_eq!(Record::from_json(&value.to_string(), path).unwrap(), known);
 }

@@ -122,9 +122,9 @@ fn a_file_that_is_cut_off_anywhere_is_refused_and_never_misread() {
 
 #[test]
 fn another_version_is_refused_with_a_way_on() {
-    let text = error_with("/schema", json!("tapstone.record/2"));
+    let text = error_with("/schema", json!("tapstone.record/3"));
     assert!(text.starts_with(
-        "run.json is a \"tapstone.record/2\", and this version reads \"tapstone.record/1\""
+        "run.json is a \"tapstone.record/3\", and this version reads \"tapstone.record/2\" and \"tapstone.record/1\""
     ));
     assert!(text.contains("\nhint: ") && text.contains("newer"));
     // Even when nothing else of it is known.

@@ -7,6 +7,7 @@ mod format_page;
 mod round_trip;
 mod samples;
 mod verification;
+mod version_1;
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

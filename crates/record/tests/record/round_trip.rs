@@ -35,10 +35,10 @@ fn estimate() -> impl Strategy<Value = Estimate> {
 prop_compose! {
     fn latency()(
         (mean, p50, p90) in (of(estimate()), of(estimate()), of(estimate())),
-        (p95, p99, p999) in (of(estimate()), of(estimate()), of(estimate())),
+        (p95, p99, p99_9) in (of(estimate()), of(estimate()), of(estimate())),
         (min, max) in (nanos(), nanos()),
     ) -> Latency {
-        Latency { mean, p50, p90, p95, p99, p999, min, max }
+        Latency { mean, p50, p90, p95, p99, p99_9, min, max }
     }
 }
 
@@ -108,7 +108,7 @@ prop_compose! {
         row.throughput = throughput.map(|rate| Throughput::operations(rate, RateBasis::FirstToLast));
         row.latency_ns = latency_ns;
         row.busy_share = busy.map(Fraction);
-        row.offered = offered.map(PerSecond);
+        row.offered_rate = offered.map(PerSecond);
         row.series = series;
         row.warnings = warnings;
         row.warm_up = Some(WarmUp {

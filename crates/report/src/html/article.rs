@@ -167,7 +167,7 @@ fn bounded(record: &Record, fill: Fill) -> (String, bool) {
     }
     let mut record = record.clone();
     for case in &mut record.results {
-        case.values_ns.clear();
+        case.latencies_ns.clear();
         case.series.clear();
         case.histogram = None;
     }

@@ -5,7 +5,7 @@
 //! column of figures beside the measured one, and a column of ratios.
 
 use tapstone_record::{
-    Change, Comparison, ComparisonRow, Estimate, Judgement, Pairing, Provenance, Quantity, Side,
+    Change, ComparedCase, Comparison, Estimate, Judgement, Pairing, Provenance, Quantity, Side,
     Variation,
 };
 
@@ -26,8 +26,8 @@ const NAMED: usize = 8;
 
 pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &Style) {
     page.heading("comparison", &pairing(comparison));
-    let of = |side: fn(&ComparisonRow) -> Option<Provenance>| {
-        super::shared::common(comparison.rows.iter().map(side)).flatten()
+    let of = |side: fn(&ComparedCase) -> Option<Provenance>| {
+        super::shared::common(comparison.cases.iter().map(side)).flatten()
     };
     page.fact("baseline", side(&comparison.baseline, of(|row| row.baseline_provenance)));
     page.fact("candidate", side(&comparison.candidate, of(|row| row.candidate_provenance)));
@@ -35,12 +35,12 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &S
     if let Some(variation) = variation(comparison) {
         page.fact("intervals", Span::faint(variation));
     }
-    page.fact("verdicts", Span::plain(summary(&comparison.rows)));
+    page.fact("verdicts", Span::plain(summary(&comparison.cases)));
     page.chart(charts::ratios(comparison));
     page.blank();
-    let items = items::item_names(&comparison.rows);
+    let items = items::item_names(&comparison.cases);
     if items.is_empty() {
-        page.grid(&table(&comparison.rows, comparison.pairing));
+        page.grid(&table(&comparison.cases, comparison.pairing));
     } else {
         items::add_items(page, comparison, &items);
     }
@@ -54,7 +54,7 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &S
 }
 
 fn pairing(comparison: &Comparison) -> String {
-    let rounds = super::shared::common(comparison.rows.iter().map(|row| row.rounds)).flatten();
+    let rounds = super::shared::common(comparison.cases.iter().map(|row| row.rounds)).flatten();
     match (comparison.pairing, rounds) {
         (Pairing::Interleaved, Some(rounds)) => {
             format!("interleaved, {}", tapstone_text::counted(rounds.into(), "round", "rounds"))
@@ -78,7 +78,7 @@ fn side(side: &Side, provenance: Option<Provenance>) -> Span {
 }
 
 fn meaning(comparison: &Comparison) -> String {
-    let mut quantities = comparison.rows.iter().map(|row| row.quantity);
+    let mut quantities = comparison.cases.iter().map(|row| row.quantity);
     let what = match common_quantity(comparison) {
         Some(Quantity::Throughput) => "rates: above 1 the candidate is faster",
         Some(Quantity::Latency) => "mean times: above 1 the candidate is slower",
@@ -97,7 +97,7 @@ fn variation(comparison: &Comparison) -> Option<&'static str> {
     if comparison.pairing == Pairing::Interleaved {
         return None;
     }
-    Some(match super::shared::common(comparison.rows.iter().map(|row| row.variation)) {
+    Some(match super::shared::common(comparison.cases.iter().map(|row| row.variation)) {
         Some(None) => return None,
         Some(Some(Variation::Rounds)) => "hold the variation between rounds",
         // Rates are of tokens, which can be measured in rounds.
@@ -118,10 +118,10 @@ fn variation(comparison: &Comparison) -> Option<&'static str> {
 }
 
 fn common_quantity(comparison: &Comparison) -> Option<Quantity> {
-    super::shared::common(comparison.rows.iter().map(|row| row.quantity))
+    super::shared::common(comparison.cases.iter().map(|row| row.quantity))
 }
 
-fn summary(rows: &[ComparisonRow]) -> String {
+fn summary(rows: &[ComparedCase]) -> String {
     let count = |change| rows.iter().filter(|row| row.verdict == change).count();
     let all = [Change::Faster, Change::Slower, Change::Inconclusive];
     let counted = all.map(|change| format!("{} {}", count(change), words::change(change)));
@@ -138,7 +138,7 @@ const fn tint(change: Change) -> Tint {
 
 /// One row for each operation, both figures and the ratio. What was measured interleaved has no
 /// records in which the intervals of the figures stand, and one threshold, which is told below.
-fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
+fn table(rows: &[ComparedCase], pairing: Pairing) -> Grid {
     let intervals = pairing == Pairing::Interleaved;
     let sizes = differ(rows.iter().filter_map(|row| row.message_bytes));
     let workers = differ(rows.iter().map(|row| row.concurrency));
@@ -159,7 +159,7 @@ fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
         differ(rows.iter().map(|row| row.baseline_provenance)),
         differ(rows.iter().map(|row| row.candidate_provenance)),
     ];
-    let cells = |row: &ComparisonRow| {
+    let cells = |row: &ComparedCase| {
         let mut cells = vec![Span::new(&row.operation, Tint::Strong)];
         let bytes = row.message_bytes.map_or(figures::NONE.into(), figures::bytes);
         cells.extend(sizes.then(|| Span::plain(bytes)));

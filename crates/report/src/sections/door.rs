@@ -8,7 +8,7 @@ mod dialogue;
 mod queue;
 mod what_if;
 
-use tapstone_record::{Chance, Fraction, Record, ScenarioName};
+use tapstone_record::{Fraction, Probability, Record, ScenarioName};
 use tapstone_text::thousands;
 
 pub(super) use self::dialogue::{is_one, tells};
@@ -40,7 +40,7 @@ fn scenario(page: &mut Page, scenario: &ScenarioName) {
 }
 
 /// `within 1,500 ms: 93.4 % of transactions; half take at most 1,180 ms, 95 % at most 1,540 ms`.
-fn chance(chance: &Chance, limit: f64) -> String {
+fn chance(chance: &Probability, limit: f64) -> String {
     format!(
         "within {}: {} of transactions; half take at most {}, 95 % at most {} ({} draws, seed {})",
         ms(limit),

@@ -50,7 +50,7 @@ fn host_line(host: &Host) -> String {
     let cores = host.environment.as_ref().and_then(|environment| environment.cores);
     parts.extend(cores.map(|cores| tapstone_text::counted(cores.into(), "core", "cores")));
     parts.extend(host.clock.map(|clock| format!("clock ± {}", clock.bound_ns)));
-    let why = host.lost.as_deref().unwrap_or("no reason is known");
+    let why = host.reason.as_deref().unwrap_or("no reason is known");
     match host.state {
         HostState::Done => {}
         HostState::Lost => parts.push(format!("lost: {why}")),

@@ -41,7 +41,7 @@ fn levels(knee: &Knee, bar_width: usize) -> Grid {
         let mut cells: Vec<Span> =
             cells.iter().map(|count| Span::plain(count.to_string())).collect();
         let part = level.rate.estimate / whole;
-        let enough = knee.smallest_at_95_percent == Some(level.concurrency());
+        let enough = knee.concurrency == Some(level.concurrency());
         cells.extend([
             Span::new(figures::rate(level.rate.estimate), Tint::Strong),
             Span::faint(interval(level)),
@@ -84,7 +84,7 @@ fn plateau(knee: &Knee) -> String {
             .into();
     };
     let plateau = figures::with_interval(plateau, figures::rate);
-    let Some(enough) = knee.smallest_at_95_percent else {
+    let Some(enough) = knee.concurrency else {
         return format!("The plateau is {plateau}.");
     };
     let reached = format!("95 % of the plateau of {plateau} is reached with {}", workers(enough));

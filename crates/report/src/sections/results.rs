@@ -47,7 +47,7 @@ fn fields(cases: &[CaseResult], items: &[Item<'_>], wide: bool) -> Vec<Field> {
     let workers_differ = differ(cases.iter().map(|case| case.concurrency));
     let loads = differ(cases.iter().map(|case| case.load));
     let failures = cases.iter().any(|case| words::failures(case) > 0);
-    let tail = measured(cases).any(|case| p999(case).is_some());
+    let tail = measured(cases).any(|case| p99_9(case).is_some());
     let checks = cases.iter().any(|case| case.verification.is_some());
     let limits = differ(limits(items));
     // Without a rate, as of calls that need others before them, the mean says how long one takes.
@@ -64,7 +64,7 @@ fn fields(cases: &[CaseResult], items: &[Item<'_>], wide: bool) -> Vec<Field> {
         (failures, right("failed", Keep::Always), failed),
         (true, right("p50", Keep::Rank(8)), |case| quantile(case, |latency| latency.p50)),
         (true, right("p99", Keep::Rank(6)), |case| quantile(case, |latency| latency.p99)),
-        (tail, right("p99.9", Keep::Rank(2)), |case| quantile(case, |latency| latency.p999)),
+        (tail, right("p99.9", Keep::Rank(2)), |case| quantile(case, |latency| latency.p99_9)),
         (!tail, right("max", Keep::Rank(2)), longest),
         (true, left("latency", Keep::Rank(3)), if wide { large_shape } else { small_shape }),
         (checks, left("verified", Keep::Rank(5)), if wide { verified } else { verified_briefly }),
@@ -191,8 +191,8 @@ fn failed(case: &CaseResult) -> Span {
     }
 }
 
-fn p999(case: &CaseResult) -> Option<Estimate> {
-    case.latency_ns.and_then(|latency| latency.p999)
+fn p99_9(case: &CaseResult) -> Option<Estimate> {
+    case.latency_ns.and_then(|latency| latency.p99_9)
 }
 
 fn quantile(case: &CaseResult, which: fn(Latency) -> Option<Estimate>) -> Span {

@@ -1,6 +1,6 @@
 //! Several devices beside one another: what each takes, and how much more than the fastest.
 
-use tapstone_record::{Estimate, Fraction, Provenance, Quantity, SideBySide, SideBySideRow};
+use tapstone_record::{Estimate, Fraction, Provenance, Quantity, SideBySide, SideBySideCase};
 
 use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
@@ -34,20 +34,20 @@ pub(super) fn add_side_by_side(page: &mut Page, all: &SideBySide) {
         page.line(&[Span::faint(format!("  and {beyond} more, which only JSON and CSV show"))]);
     }
     page.blank();
-    let sizes = differ(all.rows.iter().filter_map(|row| row.message_bytes));
+    let sizes = differ(all.cases.iter().filter_map(|row| row.message_bytes));
     let mut columns: Vec<Column> = vec![left("operation", Keep::Always)];
     columns.extend(LETTERS.iter().zip(&all.sides).map(|(letter, _)| right(letter, Keep::Always)));
-    let entries = all.rows.iter().flat_map(|row| [values(row, sizes), excess(row)]).collect();
+    let entries = all.cases.iter().flat_map(|row| [values(row, sizes), excess(row)]).collect();
     page.grid(&Grid { columns, entries });
 }
 
 /// Where all figures of a side come from, unless it was measured here or its profile says so.
 fn origin(all: &SideBySide, side: usize) -> Option<Provenance> {
-    let origins = all.rows.iter().filter_map(|row| *row.provenance.get(side)?);
+    let origins = all.cases.iter().filter_map(|row| *row.provenance.get(side)?);
     common(origins).filter(|it| !matches!(it, Provenance::Measured | Provenance::Emulated))
 }
 
-fn values(row: &SideBySideRow, sizes: bool) -> Entry {
+fn values(row: &SideBySideCase, sizes: bool) -> Entry {
     let size = row.message_bytes.filter(|_| sizes).map(figures::bytes);
     let name = match size {
         Some(size) => format!("{} {size}", row.operation),
@@ -66,7 +66,7 @@ fn values(row: &SideBySideRow, sizes: bool) -> Entry {
     Entry::Cells([Span::plain(name)].into_iter().chain(cells).collect())
 }
 
-fn excess(row: &SideBySideRow) -> Entry {
+fn excess(row: &SideBySideCase) -> Entry {
     let cell = |excess: &Option<Fraction>| match excess {
         None => Span::default(),
         Some(Fraction(0.0)) => Span::new("fastest", Tint::Good),

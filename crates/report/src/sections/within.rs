@@ -35,14 +35,14 @@ fn levels(within: &RateWithin) -> Grid {
         left("", Keep::Rank(1)),
     ];
     let mut levels: Vec<&OfferedLevel> = within.levels.iter().collect();
-    levels.sort_by(|a, b| a.offered.0.total_cmp(&b.offered.0));
+    levels.sort_by(|a, b| a.offered_rate.0.total_cmp(&b.offered_rate.0));
     let time = |time: Option<tapstone_measure::units::Nanos>| {
         time.map_or(figures::NONE.into(), |time| time.to_string())
     };
     let entry = |level: &&OfferedLevel| {
         let share = level.beyond as f64 / level.arrivals.max(1) as f64;
         Entry::Cells(vec![
-            Span::new(level.offered.to_string(), Tint::Strong),
+            Span::new(level.offered_rate.to_string(), Tint::Strong),
             Span::plain(time(level.latency_ns)),
             Span::plain(figures::share(tapstone_record::Fraction(share))),
             Span::faint(thousands(level.arrivals)),

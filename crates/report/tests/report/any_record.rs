@@ -61,10 +61,10 @@ fn status() -> impl Strategy<Value = Status> {
 
 prop_compose! {
     fn latency()(
-        (mean, p50, p99, p999) in (of(estimate()), of(estimate()), of(estimate()), of(estimate())),
+        (mean, p50, p99, p99_9) in (of(estimate()), of(estimate()), of(estimate()), of(estimate())),
         (min, max) in (nanos(), nanos()),
     ) -> Latency {
-        Latency { mean, p50, p90: p50, p95: p99, p99, p999, min, max }
+        Latency { mean, p50, p90: p50, p95: p99, p99, p99_9, min, max }
     }
 }
 
@@ -91,7 +91,7 @@ prop_compose! {
         let mut row = support::single().results.remove(0);
         row.histogram = row.histogram.filter(|_| spread);
         row.load = offered.map_or(Load::CLOSED, |rate| Load::open(PerSecond(rate)));
-        row.achieved = rate.map(|rate| PerSecond(rate.estimate));
+        row.achieved_rate = rate.map(|rate| PerSecond(rate.estimate));
         row.throughput = rate.map(|Estimate { estimate, low, high }| Throughput {
             estimate, low, high, unit: RateUnit::default(), over: RateBasis::default(),
         });
@@ -117,9 +117,9 @@ prop_compose! {
     fn call()(
         (module, layer, function) in (text(), text(), text()),
         (count, per_operation, failed) in (any::<u64>(), of(number()), counts()),
-        (total_ns, own_ns) in (nanos(), nanos()),
+        (total_ns, self_ns) in (nanos(), nanos()),
     ) -> Call {
-        Call { module, layer, function, count, per_operation, failed, total_ns, own_ns }
+        Call { module, layer, function, count, per_operation, failed, total_ns, self_ns }
     }
 }
 
@@ -178,9 +178,9 @@ prop_compose! {
 
 prop_compose! {
     fn trial()(
-        (fix, masked, differences, notes) in
+        (fix, unstable_places, differences, notes) in
             (text(), any::<u64>(), vec(text(), 0..8), vec(text(), 0..3)),
-        (before_ns, after_ns, speedup, bare_ns) in
+        (before_ns, after_ns, speedup, unobserved_ns) in
             (estimate(), estimate(), estimate(), of(estimate())),
         times in of(((estimate(), estimate()), of((estimate(), estimate())))),
         (predicted, rounds) in (of((number(), number())), any::<u32>()),
@@ -195,8 +195,8 @@ prop_compose! {
         let processor_ns = times.map(|(sum, _)| both(sum));
         let user_ns = times.and_then(|(_, part)| part).map(both);
         Trial {
-            processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, changed, bare_ns, behaviour,
-            masked, differences, notes, seed: Some(1),
+            processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, changed, unobserved_ns, behaviour,
+            unstable_places, differences, notes, seed: Some(1),
         }
     }
 }
@@ -233,7 +233,7 @@ prop_compose! {
     ) -> SideBySide {
         let side = |(name, source)| Side { name, source, sha256: None, emulated: None, made_by: None };
         let row = |(operation, figures, rate): (String, Vec<Option<(Estimate, f64)>>, bool)| {
-            SideBySideRow {
+            SideBySideCase {
                 operation,
                 message_bytes: Some(figures.len() as u64),
                 concurrency: Concurrency::ONE,
@@ -245,7 +245,7 @@ prop_compose! {
         };
         SideBySide {
             sides: names.into_iter().map(side).collect(),
-            rows: rows.into_iter().map(row).collect(),
+            cases: rows.into_iter().map(row).collect(),
         }
     }
 }
@@ -302,7 +302,7 @@ fn door() -> impl Strategy<Value = Record> {
         }
         let queue = record.queue.as_mut().unwrap();
         queue.overloaded = any;
-        queue.passed_per_minute.estimate = next();
+        queue.throughput_per_minute.estimate = next();
         queue.capacity_per_minute = next();
         record
     })

@@ -8,14 +8,14 @@ use crate::support::{around, record};
 
 const STYLE: Style = Style { width: 100, colour: false, unicode: true, verbose: false };
 
-fn row(operation: &str, quantity: Quantity, baseline: f64, candidate: f64) -> ComparisonRow {
+fn row(operation: &str, quantity: Quantity, baseline: f64, candidate: f64) -> ComparedCase {
     let ratio = around(candidate / baseline, 0.02);
     let verdict = match (quantity, ratio.low > 1.0, ratio.high < 1.0) {
         (_, false, false) => Change::Inconclusive,
         (Quantity::Throughput, true, _) | (Quantity::Latency, _, true) => Change::Faster,
         _ => Change::Slower,
     };
-    ComparisonRow {
+    ComparedCase {
         operation: operation.into(),
         item: None,
         message_bytes: Some(32),
@@ -57,7 +57,7 @@ fn two_records() -> Record {
         pairing: Pairing::Records,
         baseline: side("hsm-a", "old.json"),
         candidate: side("hsm-a", "new.json"),
-        rows: vec![slower, open, faster],
+        cases: vec![slower, open, faster],
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: true }),
         only_in_baseline: vec!["aes256-gcm.encrypt".into()],
@@ -88,7 +88,7 @@ fn cards() -> Record {
         pairing: Pairing::Published,
         baseline: side("jcop-cards", "a blog post"),
         candidate,
-        rows,
+        cases: rows,
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: (0..12).map(|number| format!("card.other_{number}")).collect(),
@@ -110,7 +110,7 @@ fn in_turns(rounds: u32) -> Record {
             ratio if ratio.high < 1.0 => Change::Faster,
             _ => Change::Inconclusive,
         };
-        ComparisonRow {
+        ComparedCase {
             message_bytes: None,
             concurrency: None,
             ratio,
@@ -143,7 +143,7 @@ fn in_turns(rounds: u32) -> Record {
         pairing: Pairing::Interleaved,
         baseline: side("old", "sha256sum file"),
         candidate: side("new", "openssl dgst -sha256 file"),
-        rows,
+        cases: rows,
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: false }),
         only_in_baseline: vec![],
@@ -192,7 +192,7 @@ fn what_no_number_decides_is_said() {
         (NoNumber::Unreliable, "no number of samples would decide, as its samples depend"),
     ] {
         let mut record = two_records();
-        let row = &mut record.comparison.as_mut().unwrap().rows[1];
+        let row = &mut record.comparison.as_mut().unwrap().cases[1];
         row.more_samples = None;
         row.no_number = Some(why);
         let text = render(&record, &Style { width: 200, ..STYLE });
@@ -246,10 +246,10 @@ fn a_threshold_is_no_good_news_where_something_is_open_or_lost() {
     let mut record = two_records();
     let comparison = record.comparison.as_mut().unwrap();
     comparison.threshold = Some(Threshold { fail_above: Fraction(0.05), exceeded: false });
-    comparison.rows.iter_mut().for_each(|row| row.threshold = Some(Judgement::Held));
+    comparison.cases.iter_mut().for_each(|row| row.threshold = Some(Judgement::Held));
     let shown = |record: &Record| crate::page::page("a", record, None);
     assert!(shown(&record).contains(">no</span>"), "{}", shown(&record));
-    record.comparison.as_mut().unwrap().rows[0].threshold = Some(Judgement::Undecided);
+    record.comparison.as_mut().unwrap().cases[0].threshold = Some(Judgement::Undecided);
     assert!(shown(&record).contains("1 UNDECIDED"), "{}", shown(&record));
     let lost = NotCompared { operation: "x".into(), why: "failed".into() };
     record.comparison.as_mut().unwrap().not_compared.push(lost);

@@ -1,7 +1,8 @@
 //! Records for other programs. Whether their parsers take it is held in the command's own tests.
 
 use tapstone_record::{
-    Behaviour, Concurrency, Fraction, Provenance, Quantity, Record, Side, SideBySide, SideBySideRow,
+    Behaviour, Concurrency, Fraction, Provenance, Quantity, Record, Side, SideBySide,
+    SideBySideCase,
 };
 use tapstone_report::terminal::{Style, render};
 use tapstone_report::{github, junit, markdown, openmetrics};
@@ -53,7 +54,7 @@ fn a_device_beside_others_is_marked_where_its_figures_were_published() {
         emulated: None,
         made_by: None,
     };
-    let row = SideBySideRow {
+    let row = SideBySideCase {
         operation: "rsa2048.sign".into(),
         message_bytes: None,
         concurrency: Concurrency::ONE,
@@ -63,7 +64,7 @@ fn a_device_beside_others_is_marked_where_its_figures_were_published() {
         provenance: vec![Some(Provenance::Measured), Some(Provenance::Published), None],
     };
     let sides = ["mine", "theirs", "old"].map(side).to_vec();
-    record.side_by_side = Some(SideBySide { sides, rows: vec![row] });
+    record.side_by_side = Some(SideBySide { sides, cases: vec![row] });
     let style = Style { width: 100, unicode: true, colour: false, verbose: false };
     let shown = render(&record, &style);
     for line in ["A  mine · mine.json", "B  theirs · published · theirs.json", "C  old · old.json"]

@@ -74,7 +74,7 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseRe
         p90: quantile(1.116),
         p95: quantile(1.159),
         p99: Some(Estimate { estimate: median * 1.258, low: median * 1.24, high: median * 1.34 }),
-        p999: (row.completed > 20_000).then(|| around(median * 1.41, 0.05)),
+        p99_9: (row.completed > 20_000).then(|| around(median * 1.41, 0.05)),
         min: Nanos((median * 0.708) as u64),
         max: Nanos((median * 4.4) as u64),
     });
@@ -244,7 +244,7 @@ pub(crate) fn hosts() -> Record {
         agent: "5e0c8a3b91d2f647".into(),
         version: "0.1.0".into(),
         state,
-        lost: lost.map(Into::into),
+        reason: lost.map(Into::into),
         environment: Some(environment.clone()),
         clock: Some(HostClock {
             offset_ns: 1_210_034_187_512,
@@ -288,14 +288,14 @@ pub(crate) fn open_loop() -> Record {
         Some(Emulated { profile: "slow-usb-token".into(), sha256: "00".repeat(32) });
     let mut row = row("ecdsa-p256.sign", 32, 871.3, 31.2e6);
     row.load = Load::open(PerSecond(1000.0));
-    row.offered = Some(PerSecond(1000.0));
-    row.achieved = Some(PerSecond(872.1));
-    row.schedule_lateness_ns = Some(Lateness {
+    row.offered_rate = Some(PerSecond(1000.0));
+    row.achieved_rate = Some(PerSecond(872.1));
+    row.scheduling_delay_ns = Some(SchedulingDelay {
         mean: Some(Nanos(3_100)),
         p50: Some(Nanos(2_100)),
         p99: Some(Nanos(21_000)),
         max: Nanos(64_000),
-        ..Lateness::default()
+        ..SchedulingDelay::default()
     });
     record.results = vec![row];
     record
@@ -346,7 +346,7 @@ pub(crate) fn knee() -> Record {
     record.knee = Some(Knee {
         operation: "rsa2048.sign".into(),
         levels: rates.iter().map(level).collect(),
-        smallest_at_95_percent: Some(at(8)),
+        concurrency: Some(at(8)),
         below: Some(at(4)),
         plateau: Some(around(1_711.0, 0.011)),
         law: Some(ScalabilityLaw {

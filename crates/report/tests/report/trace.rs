@@ -77,7 +77,7 @@ fn calls() -> Vec<Call> {
         per_operation: None,
         failed: BTreeMap::new(),
         total_ns: Nanos(total_ns),
-        own_ns: Nanos(own_ns),
+        self_ns: Nanos(own_ns),
     };
     let opensc = "opensc-pkcs11.so";
     let client = "libpcsclite.so.1";
@@ -237,23 +237,23 @@ fn trials() -> Vec<Trial> {
         seed: Some(1),
         verdict,
         changed: Some(220),
-        bare_ns: Some(around(before / 1.012, 0.015)),
+        unobserved_ns: Some(around(before / 1.012, 0.015)),
         behaviour: Behaviour::Same,
-        masked: 0,
+        unstable_places: 0,
         differences: vec![],
         notes: vec![],
     };
     let mut unsafe_one = trial("cache-apdu", 98.5e6, 20.1e6, Change::Faster);
     unsafe_one.behaviour = Behaviour::Differs;
-    unsafe_one.masked = 12;
+    unsafe_one.unstable_places = 12;
     unsafe_one.user_ns = None;
     unsafe_one.system_ns = None;
     unsafe_one.differences =
         (1..9).map(|at| format!("standard output, line {at}: another address")).collect();
     let mut nothing = trial("tcp-nodelay", 98.5e6, 99.0e6, Change::Inconclusive);
     nothing.behaviour = Behaviour::NotComparable;
-    nothing.masked = 1;
-    nothing.bare_ns = None;
+    nothing.unstable_places = 1;
+    nothing.unobserved_ns = None;
     nothing.processor_ns = None;
     nothing.user_ns = None;
     nothing.system_ns = None;

@@ -350,20 +350,20 @@ impl CaseFigures<'_> {
     /// What an open loop offered, and how well it kept to its schedule.
     fn add_schedule(&self, case: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let LoadPlan::Open { rate, .. } = self.plan.load else { return };
-        case.offered = Some(rate);
-        case.achieved = Some(PerSecond(
+        case.offered_rate = Some(rate);
+        case.achieved_rate = Some(PerSecond(
             (total.completed + total.failed) as f64 / window.as_secs_f64().max(1e-9),
         ));
         let late = self.ran.gathered.lateness.total();
         let mean = (late.completed > 0)
             .then(|| Nanos((late.latency_sum / u128::from(late.completed.max(1))) as u64));
-        case.schedule_lateness_ns = Some(record::Lateness {
+        case.scheduling_delay_ns = Some(record::SchedulingDelay {
             mean,
             p50: late.quantile(0.5),
             p90: late.quantile(0.9),
             p95: late.quantile(0.95),
             p99: late.quantile(0.99),
-            p999: late.quantile(0.999),
+            p99_9: late.quantile(0.999),
             max: late.max,
         });
     }

@@ -600,7 +600,7 @@ impl Search<'_> {
         let limits = self.attributions(stopped_by);
         record::Knee {
             operation: self.plan.name().to_owned(),
-            smallest_at_95_percent: found.map(|found| found.smallest),
+            concurrency: found.map(|found| found.smallest),
             below: found.and_then(|found| found.below),
             plateau: found.map(|found| found.knee.plateau.into()),
             law,

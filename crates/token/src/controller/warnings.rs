@@ -101,8 +101,8 @@ fn failed(case: &record::CaseResult) -> Option<String> {
 }
 
 fn behind(case: &record::CaseResult, plan: &CasePlan) -> Option<String> {
-    let offered = case.offered?;
-    let achieved = case.achieved?;
+    let offered = case.offered_rate?;
+    let achieved = case.achieved_rate?;
     let requests = offered.0 * case.window?.seconds.0;
     let missing = requests - achieved.0 * case.window?.seconds.0;
     // Independent arrivals vary by the root of their number; three times that is no chance.

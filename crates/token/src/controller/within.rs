@@ -375,7 +375,7 @@ impl Levels<'_> {
         // A level that was too short to show it lies above the capacity all the same.
         let most = self.most();
         for level in &mut self.levels {
-            level.backlog_grows |= level.offered.0 > most;
+            level.backlog_grows |= level.offered_rate.0 > most;
         }
         let within = record::RateWithin {
             operation: self.plan.name().to_owned(),
@@ -490,7 +490,7 @@ impl Levels<'_> {
         let level = RateLevel { rate, batches: seen.batches(), generator };
         self.rate_levels.push(level.clone());
         self.levels.push(record::OfferedLevel {
-            offered: rate,
+            offered_rate: rate,
             arrivals: seen.arrivals(),
             beyond: seen.beyond(),
             latency_ns: seen.quantile(),

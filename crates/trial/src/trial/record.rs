@@ -34,7 +34,7 @@ impl Tried {
             fix: trial.name(),
             before_ns: mean(&self.off, |run| run.wall)?,
             after_ns: mean(&self.on, |run| run.wall)?,
-            bare_ns: mean(&self.bare, |run| run.wall),
+            unobserved_ns: mean(&self.bare, |run| run.wall),
             processor_ns: self.times(Finished::processor),
             user_ns: self.times(|run| run.user).filter(|_| self.are_told_apart()),
             system_ns: self.times(|run| run.system).filter(|_| self.are_told_apart()),
@@ -52,7 +52,7 @@ impl Tried {
                 behaviour::BehaviourVerdict::Differs => record::Behaviour::Differs,
                 behaviour::BehaviourVerdict::NotComparable => record::Behaviour::NotComparable,
             },
-            masked: self.judgement.masked,
+            unstable_places: self.judgement.masked,
             differences: self.judgement.differences.clone(),
             notes: self.notes(trial),
         })

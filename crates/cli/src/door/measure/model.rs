@@ -68,8 +68,8 @@ impl DoorModel {
                 scenario: ScenarioName { name: self.name.clone(), title: scenario.title },
                 changes,
                 predicted_ns: predicted,
-                executed_ns: executed,
-                off: predicted / executed.estimate - 1.0,
+                measured_ns: executed,
+                relative_error: predicted / executed.estimate - 1.0,
             })
         };
         mechanisms.iter().filter_map(one).collect()

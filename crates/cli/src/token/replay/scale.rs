@@ -181,7 +181,7 @@ impl Search<'_> {
         sorted.sort_unstable();
         let latency = quantile(&sorted, 1.0 - self.bound.share_beyond());
         OfferedLevel {
-            offered: level.rate,
+            offered_rate: level.rate,
             arrivals: sorted.len() as u64,
             beyond: sorted.iter().filter(|time| **time > self.bound.longest.0).count() as u64,
             latency_ns: (!sorted.is_empty()).then_some(latency),

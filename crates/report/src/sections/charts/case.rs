@@ -157,22 +157,22 @@ fn without_the_rest<'a, 'b>(ended: &'b [(&'a SeriesPoint, u64)]) -> &'b [(&'a Se
 /// Each operation by itself: above all the first ones.
 pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
     const MOST: usize = 120;
-    if case.values_ns.len() < 4 {
+    if case.latencies_ns.len() < 4 {
         return None;
     }
     // Of many, the longest of neighbours: what is rare must not disappear.
-    let each = case.values_ns.len().div_ceil(MOST);
+    let each = case.latencies_ns.len().div_ceil(MOST);
     let longest = |run: &[tapstone_measure::units::Nanos]| {
         run.iter().map(|value| value.0 as f64).fold(0.0, f64::max)
     };
     let points: Vec<Point> = case
-        .values_ns
+        .latencies_ns
         .chunks(each)
         .enumerate()
         .map(|(place, run)| Point::new((place * each + 1) as f64, longest(run)))
         .collect();
     let median = case.latency_ns.and_then(|latency| latency.p50);
-    let first = case.values_ns[0];
+    let first = case.latencies_ns[0];
     let says = match median {
         Some(median) => {
             format!("the first took {first}, the median is {}", figures::time(median.estimate))

@@ -7,7 +7,7 @@ use crate::chart::{Across, Axis, AxisUnit, Bar, Bars, Chart, Mark, Tone};
 use crate::{figures, words};
 
 pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
-    let rows = &comparison.rows;
+    let rows = &comparison.cases;
     if rows.is_empty() {
         return None;
     }
@@ -75,7 +75,7 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
 
 /// The operations that most devices have, a bar for each device.
 pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
-    let row = all.rows.first()?;
+    let row = all.cases.first()?;
     let unit = if row.quantity == Quantity::Throughput { AxisUnit::Rate } else { AxisUnit::Time };
     let bars: Vec<Bar> = all
         .sides

@@ -36,8 +36,8 @@ pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
         let figure = format!("{} {said}", figures::ms(part.time_ns.estimate));
         Bar::of_parts(format!("{}: {word}", part.component), parts, figure)
     };
-    let mut bars: Vec<Bar> = budget.parts.iter().chain(&budget.extras).map(&mut bar).collect();
-    let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns);
+    let mut bars: Vec<Bar> = budget.parts.iter().chain(&budget.self_check).map(&mut bar).collect();
+    let whole = budget.total_with_self_check_ns.as_ref().unwrap_or(&budget.total_ns);
     bars.push(total("in all", whole));
     let kinds = [PartKind::Transfer, PartKind::Processing, PartKind::Waiting];
     let shown = |of: &&PartKind| budget.parts.iter().any(|part| part.kind == **of);
@@ -131,14 +131,14 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
 pub(in super::super) fn queue(queue: &Queue) -> Option<Chart> {
     let series = |name: &str, tone, of: &tapstone_record::Latency| {
         let points =
-            [(0.5, of.p50), (0.9, of.p90), (0.95, of.p95), (0.99, of.p99), (0.999, of.p999)];
+            [(0.5, of.p50), (0.9, of.p90), (0.95, of.p95), (0.99, of.p99), (0.999, of.p99_9)];
         let points = points.iter().filter_map(|(part, value)| {
             Some(Point::estimated(1.0 / (1.0 - part), value.as_ref()?))
         });
         Series { name: name.into(), tone, shape: Shape::DotsAndLine, points: points.collect() }
     };
     let waits = series("waiting time", Tone::First, &queue.wait_ns);
-    let wholes = series("time in system", Tone::Second, &queue.whole_ns);
+    let wholes = series("time in system", Tone::Second, &queue.time_in_system_ns);
     if waits.points.is_empty() {
         return None;
     }

@@ -29,7 +29,7 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
         points: line(law, most),
     }));
     let mut marks: Vec<Mark> = claims.iter().filter_map(|claim| rate(claim, knee)).collect();
-    marks.extend(knee.smallest_at_95_percent.map(|at| Mark {
+    marks.extend(knee.concurrency.map(|at| Mark {
         at: words::workers(at) as f64,
         across: Across::X,
         text: "knee".into(),

@@ -10,7 +10,7 @@ use crate::words::quantile_name;
 
 pub(in super::super) fn rate_within(within: &RateWithin) -> Option<Chart> {
     let point =
-        |level: &OfferedLevel| Some(Point::new(level.offered.0, level.latency_ns?.0 as f64));
+        |level: &OfferedLevel| Some(Point::new(level.offered_rate.0, level.latency_ns?.0 as f64));
     let mut points: Vec<Point> = within.levels.iter().filter_map(point).collect();
     if points.len() < 2 {
         return None;

@@ -39,7 +39,7 @@ fn cells(call: &CallChange) -> Vec<Span> {
     let before = call.baseline;
     let after = call.candidate;
     let count = |of: Option<CallFigures>| of.map_or(0, |of| of.count);
-    let own = |of: Option<CallFigures>| of.map_or(Nanos::ZERO, |of| of.own_ns);
+    let own = |of: Option<CallFigures>| of.map_or(Nanos::ZERO, |of| of.self_ns);
     let more = if count(before) == count(after) { Tint::Plain } else { Tint::Strong };
     vec![
         Span::plain(&call.function),

@@ -1,7 +1,7 @@
 //! A published baseline of several items: a legend, their figures beside the measured one, and
 //! the ratios. Tables hold as many items as fit, and go on below.
 
-use tapstone_record::{Comparison, ComparisonRow, Concurrency, Quantity};
+use tapstone_record::{ComparedCase, Comparison, Concurrency, Quantity};
 
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::Page;
@@ -20,7 +20,7 @@ const LETTERS: [&str; 26] = [
 const GAP: usize = 2;
 
 /// The items that rows name, each once.
-pub(super) fn item_names(rows: &[ComparisonRow]) -> Vec<&str> {
+pub(super) fn item_names(rows: &[ComparedCase]) -> Vec<&str> {
     let mut items: Vec<&str> = Vec::new();
     for item in rows.iter().filter_map(|row| row.item.as_deref()) {
         if !items.contains(&item) {
@@ -32,7 +32,7 @@ pub(super) fn item_names(rows: &[ComparisonRow]) -> Vec<&str> {
 
 pub(super) fn add_items(page: &mut Page, comparison: &Comparison, items: &[&str]) {
     for (letter, item) in LETTERS.iter().zip(items) {
-        let published = comparison.rows.iter().find(|row| row.item.as_deref() == Some(item));
+        let published = comparison.cases.iter().find(|row| row.item.as_deref() == Some(item));
         let provenance = published.and_then(|row| row.baseline_provenance);
         let mark = provenance.map(|it| format!(" · {}", words::provenance(it)));
         let text = format!("{item}{}", mark.unwrap_or_default());
@@ -42,7 +42,7 @@ pub(super) fn add_items(page: &mut Page, comparison: &Comparison, items: &[&str]
     if beyond > 0 {
         page.line(&[Span::faint(format!("  and {beyond} more, which only JSON and CSV show"))]);
     }
-    let lines = lines(&comparison.rows);
+    let lines = lines(&comparison.cases);
     let letters: Vec<(&'static str, &str)> =
         LETTERS.iter().copied().zip(items.iter().copied()).collect();
     for (title, cell, measured) in
@@ -61,13 +61,13 @@ pub(super) fn add_items(page: &mut Page, comparison: &Comparison, items: &[&str]
 }
 
 /// What a row has in the column of its item.
-type Cell = fn(&ComparisonRow) -> Span;
+type Cell = fn(&ComparedCase) -> Span;
 
-fn published(row: &ComparisonRow) -> Span {
+fn published(row: &ComparedCase) -> Span {
     Span::plain(figure(row.quantity, row.baseline))
 }
 
-fn ratio(row: &ComparisonRow) -> Span {
+fn ratio(row: &ComparedCase) -> Span {
     let judged = row.threshold.map(|it| format!(" {}", judgement(it).text)).unwrap_or_default();
     let ratio = figures::ratio(row.ratio.estimate);
     let text = format!("{ratio} {} {}{judged}", ends(row.ratio), words::change(row.verdict));
@@ -77,12 +77,12 @@ fn ratio(row: &ComparisonRow) -> Span {
 /// The rows of one operation by one number of workers: one line of the tables.
 struct ComparisonLine<'a> {
     name: String,
-    rows: Vec<&'a ComparisonRow>,
+    rows: Vec<&'a ComparedCase>,
 }
 
-fn lines(rows: &[ComparisonRow]) -> Vec<ComparisonLine<'_>> {
+fn lines(rows: &[ComparedCase]) -> Vec<ComparisonLine<'_>> {
     type Key<'a> = (&'a str, Option<Concurrency>, Quantity, Option<u64>);
-    let key = |row: &ComparisonRow| (row.concurrency, row.quantity, row.message_bytes);
+    let key = |row: &ComparedCase| (row.concurrency, row.quantity, row.message_bytes);
     let mut lines: Vec<(Key<'_>, ComparisonLine<'_>)> = Vec::new();
     for row in rows {
         let (workers, quantity, bytes) = key(row);

@@ -1,6 +1,6 @@
 //! What the threshold says, and what would decide what is undecided.
 
-use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Pairing};
+use tapstone_record::{Change, ComparedCase, Comparison, Judgement, Pairing};
 use tapstone_text::thousands;
 
 use super::super::page::Page;
@@ -13,14 +13,14 @@ const ADVISED: usize = 5;
 pub(super) fn add_threshold(page: &mut Page, comparison: &Comparison) {
     page.blank();
     let Some(threshold) = comparison.threshold else {
-        let open = |row: &&ComparisonRow| row.verdict == Change::Inconclusive;
-        let rows = comparison.rows.iter().filter(open);
+        let open = |row: &&ComparedCase| row.verdict == Change::Inconclusive;
+        let rows = comparison.cases.iter().filter(open);
         return advise(page, "inconclusive", comparison.pairing, rows);
     };
     let rows =
-        |judgement| comparison.rows.iter().filter(move |row| row.threshold == Some(judgement));
+        |judgement| comparison.cases.iter().filter(move |row| row.threshold == Some(judgement));
     let limit = format!("slower by more than {}", figures::share(threshold.fail_above));
-    let judged = comparison.rows.iter().filter(|row| row.threshold.is_some()).count();
+    let judged = comparison.cases.iter().filter(|row| row.threshold.is_some()).count();
     // A single one is named.
     let who = |judgement| match rows(judgement).next() {
         Some(row) if judged == 1 => row.operation.clone(),
@@ -54,13 +54,13 @@ fn advise<'a>(
     page: &mut Page,
     state: &str,
     pairing: Pairing,
-    rows: impl Iterator<Item = &'a ComparisonRow>,
+    rows: impl Iterator<Item = &'a ComparedCase>,
 ) {
     let (one, many, side) = match pairing {
         Pairing::Interleaved => ("round", "rounds", ""),
         Pairing::Records | Pairing::Published => ("sample", "samples", " on each measured side"),
     };
-    let rows: Vec<&ComparisonRow> = rows.collect();
+    let rows: Vec<&ComparedCase> = rows.collect();
     let (advised, more) = rows.split_at(rows.len().min(ADVISED));
     for row in advised {
         let item = row.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();

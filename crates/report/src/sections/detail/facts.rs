@@ -84,17 +84,17 @@ fn key(key: &Key) -> String {
 
 /// `1,000/s offered, 998/s achieved (99.8 %)`.
 fn open_loop(case: &CaseResult) -> Option<String> {
-    let offered = case.offered.or(case.load.rate_per_second)?;
+    let offered = case.offered_rate.or(case.load.rate_per_second)?;
     let offered_text = format!("{} offered", figures::rate(offered.0));
-    let Some(achieved) = case.achieved else { return Some(offered_text) };
+    let Some(achieved) = case.achieved_rate else { return Some(offered_text) };
     let share = figures::share(Fraction(achieved.0 / offered.0));
     Some(format!("{offered_text}, {} achieved ({share})", figures::rate(achieved.0)))
 }
 
 /// How late the generator was; it is in the latencies, which count from the intended start.
 fn scheduling_delay(case: &CaseResult) -> Option<String> {
-    let late = case.schedule_lateness_ns?;
-    let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p999)];
+    let late = case.scheduling_delay_ns?;
+    let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p99_9)];
     let known = quantiles.iter().filter_map(|(name, value)| Some(format!("{name} {}", (*value)?)));
     let mut parts: Vec<String> = known.collect();
     parts.push(format!("longest {}", late.max));

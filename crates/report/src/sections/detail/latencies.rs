@@ -20,8 +20,8 @@ pub(super) fn add_latencies(page: &mut Page, case: &CaseResult) {
 }
 
 fn entries(latency: &Latency) -> Vec<Entry> {
-    let Latency { mean, p50, p90, p95, p99, p999, min, max } = *latency;
-    let quantiles = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p999)];
+    let Latency { mean, p50, p90, p95, p99, p99_9, min, max } = *latency;
+    let quantiles = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p99_9)];
     let mut entries = vec![entry("shortest", Span::plain(min.to_string()), "")];
     entries.extend(quantiles.map(|(name, value)| estimated(name, value)));
     entries.push(entry("longest", Span::plain(max.to_string()), ""));

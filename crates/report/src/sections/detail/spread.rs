@@ -68,7 +68,7 @@ fn without_empty_runs(bins: &[Bin]) -> Vec<Bin> {
 /// The quantiles that lie in a bin: `← p50`.
 fn marks(bin: &Bin, case: &CaseResult) -> String {
     let Some(latency) = case.latency_ns else { return String::new() };
-    let marks = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)];
+    let marks = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p99_9)];
     let inside = |value: &Estimate| (bin.from.0 as f64..bin.to.0 as f64).contains(&value.estimate);
     let names: Vec<&str> = marks
         .iter()

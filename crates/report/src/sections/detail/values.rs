@@ -24,12 +24,12 @@ const FIRST: usize = 8;
 const FEWEST: usize = 4;
 
 pub(super) fn has_any(case: &CaseResult) -> bool {
-    case.values_ns.len() >= FEWEST
+    case.latencies_ns.len() >= FEWEST
 }
 
 /// A point for each operation, on a scale from zero to the longest.
 pub(super) fn add_values(page: &mut Page, case: &CaseResult) {
-    let values: Vec<f64> = case.values_ns.iter().map(|value| value.0 as f64).collect();
+    let values: Vec<f64> = case.latencies_ns.iter().map(|value| value.0 as f64).collect();
     let longest = values.iter().copied().fold(0.0, f64::max);
     let columns = COLUMNS.min(page.width().saturating_sub(24)).max(10);
     page.blank();
@@ -43,7 +43,7 @@ pub(super) fn add_values(page: &mut Page, case: &CaseResult) {
         page.drawing(&label, &line, "", Tint::Accent);
     }
     page.fact("", Span::faint(format!("operation 1 to {}, in order", values.len())));
-    let first = case.values_ns.iter().take(FIRST).map(ToString::to_string);
+    let first = case.latencies_ns.iter().take(FIRST).map(ToString::to_string);
     page.fact("first", Span::plain(first.collect::<Vec<_>>().join(", ")));
 }
 

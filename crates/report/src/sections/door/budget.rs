@@ -25,7 +25,7 @@ pub(super) fn add_budget(page: &mut Page, budget: &Budget) {
     page.grid(&sums(budget));
     page.blank();
     verdict(page, budget);
-    if let Some(of) = &budget.chance {
+    if let Some(of) = &budget.probability {
         let limit = budget.limit_ns.map_or(f64::NAN, |limit| limit.0 as f64);
         page.hanging(&Span::plain("  "), &Span::plain(chance(of, limit)));
     }
@@ -33,7 +33,8 @@ pub(super) fn add_budget(page: &mut Page, budget: &Budget) {
 
 /// Said once where all parts have the same.
 fn common_source(budget: &Budget) -> Option<&str> {
-    let mut sources = budget.parts.iter().chain(&budget.extras).map(|part| part.source.as_deref());
+    let mut sources =
+        budget.parts.iter().chain(&budget.self_check).map(|part| part.source.as_deref());
     let first = sources.next()??;
     sources.all(|source| source == Some(first)).then_some(first)
 }
@@ -99,12 +100,13 @@ fn sums(budget: &Budget) -> Grid {
             .map(|of| (kind(of).to_owned(), sum(of), Tint::Plain))
             .collect();
     lines.push(("total".into(), budget.total_ns.estimate, Tint::Strong));
-    for extra in &budget.extras {
+    for extra in &budget.self_check {
         let name = format!("{} ({})", extra.component, words::provenance(extra.provenance));
         lines.push((name, extra.time_ns.estimate, Tint::Plain));
     }
-    if let Some(with) = &budget.with_extras_ns {
-        let names: Vec<&str> = budget.extras.iter().map(|extra| extra.component.as_str()).collect();
+    if let Some(with) = &budget.total_with_self_check_ns {
+        let names: Vec<&str> =
+            budget.self_check.iter().map(|extra| extra.component.as_str()).collect();
         lines.push((format!("with the {}", names.join(" and ")), with.estimate, Tint::Strong));
     }
     let entry = |(name, time, tint): (String, f64, Tint)| {
@@ -118,7 +120,7 @@ fn sums(budget: &Budget) -> Grid {
 
 fn verdict(page: &mut Page, budget: &Budget) {
     let (Some(limit), Some(verdict)) = (budget.limit_ns, budget.verdict) else { return };
-    let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
+    let whole = budget.total_with_self_check_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
     let off = ms((whole - limit.0 as f64).abs());
     let (word, how, tint) = match verdict {
         Verdict::Met => ("MET", format!("{off} to spare"), Tint::Good),

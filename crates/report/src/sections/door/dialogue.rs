@@ -98,8 +98,8 @@ fn model(predictions: &[ModelPrediction]) -> Grid {
         Entry::Cells(vec![
             Span::plain(&prediction.operation),
             Span::plain(figures::time(prediction.predicted_ns)),
-            Span::new(figures::time(prediction.executed_ns.estimate), Tint::Strong),
-            Span::plain(format!("{:+.1} %", 100.0 * prediction.off)),
+            Span::new(figures::time(prediction.measured_ns.estimate), Tint::Strong),
+            Span::plain(format!("{:+.1} %", 100.0 * prediction.relative_error)),
             Span::faint(prediction.changes.join(", ")),
         ])
     };

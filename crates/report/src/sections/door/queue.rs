@@ -15,10 +15,10 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     scenario(page, &queue.scenario);
     let people = format!(
         "{} at {} an hour, seed {}; the first {} are not counted",
-        thousands(queue.people),
+        thousands(queue.arrivals),
         number(queue.arrivals_per_hour),
         queue.seed,
-        thousands(queue.settling)
+        thousands(queue.warm_up_arrivals)
     );
     page.fact("people", Span::plain(people));
     let doors = match queue.doors {
@@ -26,7 +26,7 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         doors => format!("{doors} doors at one controller, first come, first served at each"),
     };
     page.heading("queue", &doors);
-    let passed = &queue.passed_per_minute;
+    let passed = &queue.throughput_per_minute;
     let pass = format!(
         "{} a minute {}; at most {} one after the other",
         number(passed.estimate),
@@ -49,9 +49,9 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     page.fact("gave up", Span::plain(part(&queue.gave_up, "of the people")));
     let readings = format!(
         "{} a person; taken away too early: {}",
-        match &queue.readings_interval {
+        match &queue.attempts_interval {
             Some(readings) => figures::with_interval(readings, three_digits),
-            None => three_digits(queue.readings_per_person),
+            None => three_digits(queue.attempts_per_person),
         },
         part(&queue.removed_early, "of the readings")
     );
@@ -98,15 +98,15 @@ fn cards(queue: &Queue) -> Grid {
     let entry = |card: &CardKindFigures| {
         Entry::Cells(vec![
             Span::plain(&card.name),
-            Span::plain(figures::share(Fraction(card.people.estimate))),
+            Span::plain(figures::share(Fraction(card.share.estimate))),
             Span::plain(figures::time(card.authentication_ns)),
             Span::new(
-                card.whole_ns.mean.as_ref().map_or(figures::NONE.into(), |mean| {
+                card.time_in_system_ns.mean.as_ref().map_or(figures::NONE.into(), |mean| {
                     figures::with_interval(mean, figures::time)
                 }),
                 Tint::Strong,
             ),
-            Span::plain(time(&card.whole_ns.p95)),
+            Span::plain(time(&card.time_in_system_ns.p95)),
             Span::plain(figures::share(Fraction(card.gave_up.estimate))),
         ])
     };
@@ -147,7 +147,7 @@ fn times(queue: &Queue) -> Grid {
         cells.push(Span::plain(figures::time(of.max.0 as f64)));
         Entry::Cells(cells)
     };
-    let rows = [("waiting time", &queue.wait_ns), ("time in system", &queue.whole_ns)];
+    let rows = [("waiting time", &queue.wait_ns), ("time in system", &queue.time_in_system_ns)];
     Grid { columns, entries: rows.into_iter().map(entry).collect() }
 }
 
@@ -173,7 +173,9 @@ fn sentences(page: &mut Page, queue: &Queue) {
             figures::time(formula.mean_wait_ns),
         );
         page.hanging(&Span::plain("  "), &Span::plain(text));
-        if let (Some(whole), Some(mean)) = (formula.mean_whole_ns, &queue.whole_ns.mean) {
+        if let (Some(whole), Some(mean)) =
+            (formula.mean_time_in_system_ns, &queue.time_in_system_ns.mean)
+        {
             let text = format!(
                 "The mean time in system is {}; by the formula it is {}.",
                 figures::with_interval(mean, figures::time),

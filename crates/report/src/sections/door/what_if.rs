@@ -180,7 +180,7 @@ fn waterfall(page: &mut Page, title: &str, base: f64, set: &WhatIfSet, target: f
         _ => (format!("{spare} still to find"), Tint::Bad),
     };
     page.line(&[Span::plain("  "), Span::new(text, tint)]);
-    if let Some(of) = &set.chance {
+    if let Some(of) = &set.probability {
         page.hanging(&Span::plain("  "), &Span::plain(chance(of, target)));
     }
 }
@@ -215,7 +215,7 @@ fn projections(projections: &[Projection]) -> Grid {
     ];
     let entry = |projection: &Projection| {
         Entry::Cells(vec![
-            Span::plain(&projection.says),
+            Span::plain(&projection.statement),
             Span::plain(ms(projection.published_ns)),
             Span::new(ms(projection.computed_ns), Tint::Strong),
             Span::plain(ms(projection.published_ns - projection.computed_ns)),

@@ -43,7 +43,7 @@ fn grid(calls: &[&Call], wide: bool) -> Grid {
         (true, right("total", Keep::Always), |call| {
             Span::new(time(call, call.total_ns), Tint::Strong)
         }),
-        (true, right("own", Keep::Always), |call| Span::plain(time(call, call.own_ns))),
+        (true, right("own", Keep::Always), |call| Span::plain(time(call, call.self_ns))),
         (true, right("mean", Keep::Rank(3)), mean),
         (failed, right("failed", Keep::Always), failed_cell),
     ];

@@ -147,7 +147,7 @@ fn processor(trial: &Trial) -> Option<String> {
 
 /// What the probe itself costs.
 fn observing(trial: &Trial) -> Option<String> {
-    let bare = trial.bare_ns?;
+    let bare = trial.unobserved_ns?;
     let times = trial.before_ns.estimate / bare.estimate;
     let without = figures::with_interval(&bare, figures::time);
     Some(format!(
@@ -157,7 +157,7 @@ fn observing(trial: &Trial) -> Option<String> {
 }
 
 fn conduct(trial: &Trial) -> String {
-    let masked = match trial.masked {
+    let masked = match trial.unstable_places {
         0 => String::new(),
         masked => format!(
             " {} between untouched runs too, and {} not compared.",
