@@ -2,6 +2,7 @@
 
 mod keys;
 mod made;
+mod sample;
 mod thread;
 mod works;
 
@@ -289,6 +290,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
     if plan.processes.is_empty() && !plan.keys.iter().any(MappedKey::is_to_be_told) {
         return Err(PlanError::Nothing);
     }
+    sample::draw_judged(&mut plan.processes, options.seed);
     let known = |((function, reason), count)| Skipped { function, reason, count };
     plan.skipped = skipped.into_iter().map(known).collect();
     plan.skipped.sort_by_key(|it| std::cmp::Reverse(it.count));

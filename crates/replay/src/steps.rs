@@ -189,6 +189,8 @@ pub struct ReplayStep {
     pub only_length: bool,
     /// The template of a search, or of a question for attributes.
     pub shape: TemplateShape,
+    /// It belongs to an operation whose result is judged afterwards.
+    pub is_judged: bool,
 }
 
 impl ReplayStep {
@@ -223,6 +225,11 @@ impl ReplayStep {
 
     /// Whether what a call gives is kept, to be judged afterwards.
     pub(crate) const fn keeps_result(&self) -> bool {
+        self.is_judged && self.gives_result()
+    }
+
+    /// Whether a call gives a result of an operation, or a part of one.
+    pub(crate) const fn gives_result(&self) -> bool {
         use Pkcs11Function as F;
         !self.only_length
             && matches!(

@@ -31,10 +31,12 @@ pub struct VerifiedWork {
     pub checked: u64,
     /// Those that were wrong.
     pub wrong: u64,
+    /// Not all that were to be judged were: those that were are no random sample.
+    pub is_cut_short: bool,
 }
 
-/// Judges the results of a replay, by kind of operation; what is not kept, or not judged in this
-/// time, stays unchecked.
+/// Judges the results of a replay that its plan has chosen, by kind of operation; those that are not
+/// judged in this time stay unchecked.
 #[must_use]
 pub fn verify_replay(
     processes: &[ReplayProcess],
@@ -117,12 +119,12 @@ impl Judge {
             }
             let Some(going) = open.get_mut(&key) else { continue };
             let is_last = !step.call.name().ends_with("Update");
-            if !step.call.name().ends_with("Final") {
+            if step.is_judged && !step.call.name().ends_with("Final") {
                 going.message.extend(input_of_step(step, number, place, at.noise));
             }
             match result {
                 Some(kept) => going.result.extend(&kept.bytes),
-                None => going.is_kept &= !step.keeps_result(),
+                None => going.is_kept &= !step.gives_result(),
             }
             if is_last && let Some(done) = open.remove(&key) {
                 self.judge(at, work, step, &done);
@@ -153,7 +155,7 @@ impl Judge {
             result: &done.result,
         };
         let kind = OperationKind { function: work, mechanism: Some(mechanism.number) };
-        let is_checked = done.is_kept && Instant::now() < self.until;
+        let is_checked = last.is_judged && done.is_kept && Instant::now() < self.until;
         let verdict = match (is_checked, last.input) {
             (false, _) if judged.can_be_judged(work) => None,
             (false, _) => return,
@@ -177,6 +179,7 @@ impl Judge {
             None => {}
         }
         found.eligible += 1;
+        found.is_cut_short |= last.is_judged && !is_checked;
     }
 }
 

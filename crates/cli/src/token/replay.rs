@@ -220,9 +220,11 @@ fn verify(plan: &ReplayPlan, outcome: &ReplayOutcome) -> BTreeMap<OperationKind,
 
 /// `None`: nothing of it was judged.
 fn verification(found: VerifiedWork) -> Option<record::Verification> {
-    let VerifiedWork { eligible, checked, wrong } = found;
-    let by = record::Verifier::Software;
-    (checked > 0).then(|| record::Verification::new(eligible, checked, wrong, by))
+    let VerifiedWork { eligible, checked, wrong, is_cut_short } = found;
+    let found = record::Verification::new(eligible, checked, wrong, record::Verifier::Software);
+    // Of what is no random sample nothing follows for the rest.
+    let largest_wrong_share = found.largest_wrong_share.filter(|_| !is_cut_short);
+    (checked > 0).then_some(record::Verification { largest_wrong_share, ..found })
 }
 
 fn calls_of(workload: &Workload) -> usize {
@@ -250,5 +252,18 @@ impl Replay<'_> {
     /// Calls that failed here and went well there.
     fn new_failures(&self) -> u64 {
         self.differing().map(|(_, _, count)| count).sum::<u64>() + self.not_called()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_random_sample_bounds_what_may_be_wrong() {
+        let found = VerifiedWork { eligible: 9_000, checked: 1_000, wrong: 0, is_cut_short: false };
+        let share = |found| verification(found).unwrap().largest_wrong_share;
+        assert!((share(found).unwrap().0 - 0.00299).abs() < 1e-5);
+        assert_eq!(share(VerifiedWork { is_cut_short: true, ..found }), None);
     }
 }

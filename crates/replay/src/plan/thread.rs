@@ -190,6 +190,7 @@ impl<'a> ThreadPlanner<'a> {
             room: room(call),
             only_length: call.only_length,
             shape: call.shape,
+            is_judged: false,
         };
         if let (true, Some(work)) = (begins, work) {
             let begun = self.begin(call, at, rest, work);

@@ -175,10 +175,13 @@ fn verified_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> String {
         (_, 0) => "all of those right".to_owned(),
         (_, wrong) => format!("{} wrong", thousands(wrong)),
     };
+    let is_sample =
+        (1..eligible).contains(&checked) && !verified.values().any(|it| it.is_cut_short);
     format!(
-        "{} of {} results that software can judge, {wrong}",
+        "{} of {} results that software can judge{}, {wrong}",
         thousands(checked),
-        thousands(eligible)
+        thousands(eligible),
+        if is_sample { ", drawn at random" } else { "" }
     )
 }
 
@@ -316,10 +319,20 @@ mod tests {
 
     #[test]
     fn results_that_nobody_checked_are_not_called_right() {
-        let said = |eligible, checked, wrong| {
+        let said_of = |found| {
             let kind = OperationKind { function: "C_Sign", mechanism: None };
-            verified_text(&BTreeMap::from([(kind, VerifiedWork { eligible, checked, wrong })]))
+            verified_text(&BTreeMap::from([(kind, found)]))
         };
+        let found = |eligible, checked, wrong| VerifiedWork {
+            eligible,
+            checked,
+            wrong,
+            is_cut_short: false,
+        };
+        let said = |eligible, checked, wrong| said_of(found(eligible, checked, wrong));
+        assert!(said(5, 3, 0).contains("at random") && !said(5, 5, 0).contains("at random"));
+        let cut_short = VerifiedWork { is_cut_short: true, ..found(5, 3, 0) };
+        assert!(!said_of(cut_short).contains("at random"));
         assert!(said(0, 0, 0).starts_with("nothing"));
         assert!(said(5, 0, 0).contains("0 of 5") && !said(5, 0, 0).contains("right"));
         assert!(said(5, 3, 0).contains("3 of 5") && said(5, 3, 0).ends_with("all of those right"));
