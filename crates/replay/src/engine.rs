@@ -7,6 +7,7 @@ mod key_login;
 mod keys;
 mod mechanism;
 mod prepare;
+mod schedule;
 mod sessions;
 mod templates;
 mod thread;
@@ -216,13 +217,12 @@ impl PreparedReplay {
                 Arc::clone(&shared),
                 Arc::clone(&sessions),
                 cell(number),
-                memory,
             );
             let stop_of_thread = Arc::clone(stop);
             let ended = ended.clone();
             let builder = std::thread::Builder::new().name(format!("replay-{number}"));
             let started = builder.spawn(move || {
-                let replayed = thread.replay(at, &stop_of_thread);
+                let replayed = thread.replay(memory, at, &stop_of_thread);
                 ended();
                 replayed
             });

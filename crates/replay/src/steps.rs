@@ -162,7 +162,7 @@ pub struct ReplayThread {
 }
 
 /// One call of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ReplayStep {
     /// Its place among the calls of the recorded thread.
     pub origin: u32,
@@ -249,7 +249,7 @@ impl ReplayStep {
 }
 
 /// An object that a call makes: one of the session's, whatever it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MadeObject {
     /// Its place among the objects of its process.
     pub place: u32,
@@ -262,7 +262,7 @@ pub struct MadeObject {
 }
 
 /// When a call begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Due {
     /// So long after the call before it has returned: the application computes meanwhile.
     AfterAnswer(Nanos),
@@ -271,7 +271,7 @@ pub enum Due {
 }
 
 /// What a call is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StepInput {
     /// So many pseudo-random bytes.
     Bytes(u32),

@@ -15,6 +15,7 @@ use tapstone_workload::TemplateShape;
 use super::SharedReplay;
 use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
+use super::schedule::Schedule;
 use super::sessions::SharedSessions;
 use super::templates::MadeTemplates;
 use crate::inputs::{input_offset, iv_of_step};
@@ -34,11 +35,11 @@ pub(super) struct ReplayingThread {
     shared: Arc<SharedReplay>,
     sessions: Arc<SharedSessions>,
     cell: BoardCell,
-    memory: ThreadMemory,
 }
 
-/// Memory for what the calls of a thread come to.
+/// What a thread reads while it replays, and memory for what its calls come to.
 pub(super) struct ThreadMemory {
+    schedule: Schedule,
     times: Vec<ReplayedCall>,
     results: KeptBytes,
 }
@@ -47,7 +48,7 @@ impl ThreadMemory {
     /// As much as these steps took when they were recorded; results no more than there is room for.
     pub(super) fn for_steps(steps: &[ReplayStep], room: &AtomicUsize) -> Self {
         let times = memory_for(steps.len(), ReplayedCall::default());
-        Self { times, results: KeptBytes::for_steps(steps, room) }
+        Self { schedule: Schedule::of(steps), times, results: KeptBytes::for_steps(steps, room) }
     }
 }
 
@@ -134,13 +135,17 @@ impl ReplayingThread {
         shared: Arc<SharedReplay>,
         sessions: Arc<SharedSessions>,
         cell: BoardCell,
-        memory: ThreadMemory,
     ) -> Self {
-        Self { plan, number, shared, sessions, cell, memory }
+        Self { plan, number, shared, sessions, cell }
     }
 
     /// Makes the calls from that moment on, until all are made or somebody wants to end.
-    pub(super) fn replay(mut self, at: Nanos, stop: &AtomicBool) -> ReplayedThread {
+    pub(super) fn replay(
+        self,
+        memory: ThreadMemory,
+        at: Nanos,
+        stop: &AtomicBool,
+    ) -> ReplayedThread {
         let shared = Arc::clone(&self.shared);
         let mut caller =
             Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
@@ -153,12 +158,11 @@ impl ReplayingThread {
             searches: Vec::new(),
             made: Vec::new(),
         };
-        let times = std::mem::take(&mut self.memory.times);
+        let ThreadMemory { schedule, times, results: mut kept } = memory;
         let mut replayed = ReplayedThread { times, results: Vec::new() };
-        let mut kept = std::mem::take(&mut self.memory.results);
         let mut answered = at;
-        for (place, step) in self.plan.steps.iter().enumerate() {
-            let due = match step.due {
+        for (place, (due, step)) in schedule.steps().enumerate() {
+            let due = match due {
                 Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };

@@ -72,12 +72,17 @@ fn result_bytes(step: &ReplayStep) -> u64 {
     u64::from(if step.gives_result() { step.room.saturating_sub(SPARE_BYTES) } else { 0 })
 }
 
+/// An operation of a session, and the places of the calls that follow its beginning.
+struct Operation {
+    kind: OperationKind,
+    places: Vec<usize>,
+}
+
 /// Tells each operation of a thread: its kind, and the places of the calls that it is given input
 /// and gives results by. It goes from its beginning to the next one of its session.
 fn for_each_operation(steps: &[ReplayStep], mut tell: impl FnMut(OperationKind, &[usize])) {
-    let mut open: BTreeMap<(Option<u32>, &str), (OperationKind, Vec<usize>)> = BTreeMap::new();
-    let mut tell_any = |operation: (OperationKind, Vec<usize>)| {
-        let (kind, places) = operation;
+    let mut open: BTreeMap<(Option<u32>, &str), Operation> = BTreeMap::new();
+    let mut tell_any = |Operation { kind, places }| {
         if !places.is_empty() {
             tell(kind, &places);
         }
@@ -87,11 +92,11 @@ fn for_each_operation(steps: &[ReplayStep], mut tell: impl FnMut(OperationKind, 
         let key = (step.session, work);
         if let Some(mechanism) = step.mechanism {
             let kind = OperationKind { function: work, mechanism: Some(mechanism.number) };
-            if let Some(before) = open.insert(key, (kind, Vec::new())) {
+            if let Some(before) = open.insert(key, Operation { kind, places: Vec::new() }) {
                 tell_any(before);
             }
-        } else if let Some((_, places)) = open.get_mut(&key) {
-            places.push(place);
+        } else if let Some(operation) = open.get_mut(&key) {
+            operation.places.push(place);
         }
     }
     open.into_values().for_each(tell_any);

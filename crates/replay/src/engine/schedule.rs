@@ -1,0 +1,77 @@
+//! The steps of a thread in a form that is quickly read: programs repeat themselves, so that each
+//! distinct call is there once, and a step is its moment and which of them it is.
+
+use std::collections::HashMap;
+
+use tapstone_measure::units::Nanos;
+
+use crate::steps::{Due, ReplayStep};
+
+/// When a step is due, and a place among the distinct calls.
+#[derive(Clone, Copy, Debug)]
+struct ScheduledCall {
+    due: Due,
+    call: u32,
+}
+
+/// The steps of a thread, in order.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    steps: Vec<ScheduledCall>,
+    calls: Vec<ReplayStep>,
+}
+
+impl Schedule {
+    pub(super) fn of(steps: &[ReplayStep]) -> Self {
+        let mut known: HashMap<ReplayStep, u32> = HashMap::new();
+        let mut calls = Vec::new();
+        let steps = steps.iter().map(|step| {
+            // What differs from step to step and is no part of a call.
+            let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), ..*step };
+            let call = *known.entry(call).or_insert_with(|| {
+                calls.push(call);
+                calls.len() as u32 - 1
+            });
+            ScheduledCall { due: step.due, call }
+        });
+        let steps = steps.collect();
+        Self { steps, calls }
+    }
+
+    /// When each step is due, and its call, whose own `due` and `origin` say nothing.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, &ReplayStep)> {
+        self.steps.iter().map(|step| (step.due, &self.calls[step.call as usize]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ReplayOptions, plan_replay};
+    use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
+
+    #[test]
+    fn the_steps_come_back_as_they_were() {
+        let call = |function, pause| WorkloadCall {
+            session: 1,
+            computing: Nanos(pause),
+            ..WorkloadCall::named(function)
+        };
+        let begin = WorkloadCall { mechanism: Some(1), object: 1, ..call("C_SignInit", 5) };
+        let work = |pause| WorkloadCall { output_bytes: 256, ..call("C_Sign", pause) };
+        let calls = (0..100).flat_map(|pause| [begin, work(pause)]).collect();
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        let load = Workload { threads, ..Workload::default() };
+        let plan = plan_replay(&load, &ReplayOptions::default()).unwrap();
+        let steps = &plan.processes[0].threads[0].steps;
+
+        let schedule = Schedule::of(steps);
+        assert_eq!(schedule.calls.len(), 2);
+        let again: Vec<ReplayStep> = schedule
+            .steps()
+            .zip(steps)
+            .map(|((due, call), step)| ReplayStep { due, origin: step.origin, ..*call })
+            .collect();
+        assert_eq!(&again, steps);
+    }
+}
