@@ -228,7 +228,8 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
     let LeafWords { b, .. } = unsafe {
-        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd);
+        let by = answered_by(frame);
+        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd, by);
         capture::capture_leaf(function, kind, frame)
     };
     // select(2) has overwritten the set in which it was.
@@ -255,8 +256,9 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
 fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = libc_kind(function) else { return };
+    let by = answered_by(frame);
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning, by) };
     service::note_descriptor(kind, frame, frame.note);
     let time = end.saturating_sub(frame.start);
     if ticks().ending_of_wait(kind, time) == LeafEnding::TakenBack {
@@ -270,8 +272,9 @@ fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
 fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = libc_kind(function) else { return };
+    let by = answered_by(frame);
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning, by) };
     service::note_descriptor(kind, frame, frame.note);
     let written = frame.written;
     if written.is_null() || !thread.end_wait(frame.place()) {
