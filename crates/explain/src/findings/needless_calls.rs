@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{around_within, outermost_calls, stretch_of};
+use super::token_calls::{Preparation, around_with, outermost_calls, spans_from, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::Span;
@@ -268,6 +268,12 @@ impl<'a> Calls<'_, 'a> {
     }
 }
 
+/// Whether a stretch is a call that destroys an object.
+fn destroys(scene: &Scene<'_>, stretch: &Removed) -> bool {
+    let call = spans_from(&scene.timeline.threads[stretch.thread], stretch.start).next();
+    call.is_some_and(|span| scene.timeline.call(span.call).function == "C_DestroyObject")
+}
+
 /// Whether a call only asks how long its answer is: a read of attributes that gave no value, or a
 /// null pointer where the answer goes.
 fn asks_for_length(function: &str, span: &Span) -> bool {
@@ -354,12 +360,16 @@ fn report(
             ),
         ),
     };
-    // A key that is made was read or unwrapped before: as long as the token takes for it, perhaps.
-    let asks = |it: &Removed| match kind {
-        FindingKind::KeyChurn => it.end - it.start,
-        _ => Nanos::ZERO,
+    // Of what a program does before it makes a key, and would not without, nothing is seen.
+    let around = |it: &Removed| {
+        let makes_key = kind == FindingKind::KeyChurn && !destroys(scene, it);
+        let preparation = match makes_key {
+            true => Preparation::SinceTheCallBefore,
+            false => Preparation::AsLongAsUse,
+        };
+        around_with(scene, it, preparation).collect::<Vec<_>>()
     };
-    let perhaps = wasted.removed.iter().flat_map(|it| around_within(scene, it, asks(it))).collect();
+    let perhaps = wasted.removed.iter().flat_map(around).collect();
     let finding = scene.report(Waste {
         kind,
         place,
@@ -497,7 +507,7 @@ mod tests {
         let finding = only(whole(&of(1), find));
         assert_eq!((finding.kind, finding.count), (FindingKind::KeyChurn, 10));
         assert_eq!(finding.time, millis(10));
-        // What it takes to make one ready: as long as making it, and what follows, at most.
+        // What it takes to make one ready: up to all since the call before.
         let timeline = ten(|told, number| {
             told.advance(millis(3)).makes("C_CreateObject", 1, 100 + number, millis(1));
             told.advance(micros(100)).enter("C_SignInit").given(1, 0);
@@ -507,7 +517,7 @@ mod tests {
         let operations = Operations::whole(&timeline);
         let finding = only(whole(&timeline, find));
         let saving = prediction::saving(&timeline, &operations, &prediction::union([&finding]));
-        assert_eq!((saving.low, saving.high), (10e6, 10.0 * (1.1e6 + 0.1e6 + 1e6)));
+        assert_eq!((saving.low, saving.high), (10e6, 10.0 * (3e6 + 1e6 + 0.1e6)));
         assert_eq!(whole(&of(3), find), [], "they are used");
         assert_eq!(whole(&of(0), find), [], "what they are for is not seen");
     }

@@ -45,14 +45,23 @@ pub(super) fn spans_from(thread: &Thread, from: Nanos) -> impl Iterator<Item = &
 /// answer, up to its next call, and what it did to ask. Where that began is not seen: it is taken to
 /// be no longer than what follows, and to begin after the call before.
 pub(super) fn around(scene: &Scene<'_>, unit: &Removed) -> impl Iterator<Item = Removed> {
-    around_within(scene, unit, Nanos::ZERO)
+    around_with(scene, unit, Preparation::AsLongAsUse)
 }
 
-/// The same of a call that needs more to be made ready: so much longer than what follows at most.
-pub(super) fn around_within(
+/// How long a thread may have prepared a call, after the one before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preparation {
+    /// No longer than it uses the answer.
+    AsLongAsUse,
+    /// All the time: a key that is imported is read, checked and converted before.
+    SinceTheCallBefore,
+}
+
+/// The same with what is known of how the call is prepared.
+pub(super) fn around_with(
     scene: &Scene<'_>,
     unit: &Removed,
-    more: Nanos,
+    preparation: Preparation,
 ) -> impl Iterator<Item = Removed> {
     let number = unit.thread;
     let thread = &scene.timeline.threads[number];
@@ -61,7 +70,10 @@ pub(super) fn around_within(
         next.map_or_else(Stretches::default, |next| works(scene, thread, unit.end, next.start));
     let before = thread.spans.partition_point(|span| span.start < unit.start);
     let before = thread.spans[..before].iter().rev().find(|span| span.parent.is_none());
-    let earliest = unit.start - (following.total() + more);
+    let earliest = match preparation {
+        Preparation::AsLongAsUse => unit.start - following.total(),
+        Preparation::SinceTheCallBefore => thread.start,
+    };
     let asks_from = before.map_or(earliest, |before| earliest.max(before.end));
     let asking = works(scene, thread, asks_from, unit.start);
     let all: Vec<_> = asking.iter().chain(following.iter()).collect();
