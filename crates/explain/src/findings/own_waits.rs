@@ -16,6 +16,7 @@ use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::scene::{life, waits};
 use super::stretches::Stretches;
 use super::token_calls::works;
+use super::watching::ProbeWork;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Family, Kind, Leaf, Span, Thread};
@@ -48,6 +49,8 @@ const WAIT_FOR_EVENT: &str = "wait for the event itself, with a condition variab
 struct OwnWaits<'a> {
     count: u64,
     removed: Vec<Removed>,
+    /// Those of them that the program may not have waited for, had it not been watched.
+    unsure: Vec<Removed>,
     callers: BTreeSet<&'a str>,
 }
 
@@ -110,22 +113,43 @@ fn hold_ups<'a>(scene: &Scene<'a>) -> (Places<'a>, BTreeSet<usize>) {
         let others = scene.threads().filter(|(other, it)| {
             *other != number && it.process == thread.process && makes_calls(scene, it)
         });
-        let gaps = idle_gaps(scene, &others.map(|(_, other)| other).collect::<Vec<_>>());
+        let others: Vec<&Thread> = others.map(|(_, other)| other).collect();
+        let gaps = idle_gaps(scene, &others);
         let held = held_up(&sleeps, &gaps);
         let is_habit = held.len() as u64 >= FEWEST_PAUSES;
         if !is_habit || (held.len() as f64) < MOST_GAPS * gaps.len() as f64 {
             continue;
         }
         holding_up.insert(number);
-        for (leaf, start, end) in held.into_iter().filter(|held| scene.counts(number, held.1)) {
+        let watched: Vec<ProbeWork> =
+            others.iter().map(|other| ProbeWork::on(scene.timeline, other)).collect();
+        let mut before = thread.start;
+        for (leaf, start, end) in held {
+            let work = Stretches::from_iter([(before, start)]);
+            let watching: Nanos = watched.iter().map(|it| it.within(&work, before, start)).sum();
+            before = end;
+            if !scene.counts(number, start) {
+                continue;
+            }
             let call = scene.timeline.call(leaf.call);
             let waits = places.entry(scene.place(call)).or_default();
+            let wait = Removed { thread: number, start, end };
             waits.count += 1;
-            waits.removed.push(Removed { thread: number, start, end });
+            waits.removed.push(wait);
+            if was_entered_because_watched(leaf, start, watching) {
+                waits.unsure.push(wait);
+            }
             waits.callers.insert(&call.caller);
         }
     }
     (places, holding_up)
+}
+
+/// Whether a thread may not have begun this sleep unwatched: what it waited for was ready at `ready`,
+/// and would have been earlier by what watching cost, before the sleep. Where it stands between two
+/// sleeps is chance then, and how long it waits.
+fn was_entered_because_watched(sleep: &Leaf, ready: Nanos, watching: Nanos) -> bool {
+    watching > Nanos::ZERO && watching >= ready - sleep.start
 }
 
 /// When none of the threads that make calls worked, between their first call and their last.
@@ -204,9 +228,13 @@ fn pause(
     seen: String,
     remedy: Remedy,
 ) -> Option<Finding> {
-    let perhaps = waits.removed.iter().flat_map(|pause| cold(scene, pause)).collect();
-    let finding = report(scene, FindingKind::Sleep, place, waits, seen, remedy);
-    finding.map(|finding| Finding { perhaps, ..finding })
+    let mut perhaps: Vec<_> = waits.removed.iter().flat_map(|pause| cold(scene, pause)).collect();
+    let unsure: BTreeSet<Removed> = waits.unsure.iter().copied().collect();
+    let mut finding = report(scene, FindingKind::Sleep, place, waits, seen, remedy)?;
+    finding.removed.retain(|wait| !unsure.contains(wait));
+    perhaps.extend(unsure);
+    finding.perhaps = perhaps;
+    Some(finding)
 }
 
 /// What is slower because of a pause: how much faster it would be without is not known, at most all
@@ -265,6 +293,7 @@ mod tests {
     use crate::findings::tests::{figures, only, whole};
     use crate::operation::Operations;
     use crate::synthetic::{Story, micros, millis};
+    use crate::timeline::{FunctionId, Timeline, WatchCost};
 
     #[test]
     fn a_pause_between_operations_is_found_and_one_at_the_end_is_not() {
@@ -291,6 +320,10 @@ mod tests {
     /// A thread that signs for 2 ms whenever another one gives it work, which looks after each
     /// `pause` whether that is done.
     fn handed_over(pause: Nanos, then: Nanos) -> Vec<Finding> {
+        whole(&handing_over(pause, then), find)
+    }
+
+    fn handing_over(pause: Nanos, then: Nanos) -> Timeline {
         let mut story = Story::new();
         story.thread(|told| {
             for number in 0..10 {
@@ -305,7 +338,26 @@ mod tests {
                 told.leaf("usleep", pause).leaf("usleep", pause);
             }
         });
-        whole(&story.timeline(), find)
+        story.timeline()
+    }
+
+    /// What is ready 0.55 ms after the second sleep began would have been ready in the first one, had
+    /// watching it not taken 0.6 ms: where the wait had ended then is not known.
+    #[test]
+    fn what_only_watching_made_wait_is_saved_perhaps() {
+        let saved = |watching: Nanos| {
+            let mut timeline = handing_over(micros(1450), Nanos::ZERO);
+            let signs = timeline.calls.iter().position(|call| call.function == "C_Sign").unwrap();
+            let cost = WatchCost { inside: watching, ..WatchCost::default() };
+            timeline.watch_costs.insert(FunctionId(signs as u32), cost);
+            let finding = only(whole(&timeline, find));
+            assert_eq!(finding.time, micros(10 * 900), "what was slept is told all the same");
+            let operations = Operations::whole(&timeline);
+            prediction::saving(&timeline, &operations, &prediction::union([&finding]))
+        };
+        let [surely, perhaps] = [500, 600].map(|watching| saved(micros(watching)));
+        assert_eq!((surely.low, perhaps.low), (9e6, 0.0));
+        assert_eq!(surely.high, perhaps.high);
     }
 
     #[test]
