@@ -4,13 +4,14 @@
 //! seen in calls of libc; in system calls also where libc asks on behalf of one of its own
 //! functions, with who wanted to know.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
 use super::files::{CallOrigin, FileCall};
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::stretches::Stretches;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Kind, Leaf, On, Thread};
@@ -181,8 +182,7 @@ struct OpenFile {
     at: usize,
     start: Nanos,
     until: Nanos,
-    /// A stream, of which libc reads unseen, and since then the thread has done nothing else that was
-    /// seen.
+    /// Since then the thread has done nothing else that was seen. What libc reads of a stream is not.
     is_only_read: bool,
 }
 
@@ -201,7 +201,8 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
         for leaf in &thread.leaves {
             let Some(kind) = scene.kind(leaf) else { continue };
             for (descriptor, file) in &mut open {
-                file.is_only_read &= kind == Kind::Close && *descriptor == leaf.a as u32;
+                let is_of_it = *descriptor == leaf.a as u32;
+                file.is_only_read &= matches!(kind, Kind::Read | Kind::Close) && is_of_it;
             }
             match kind {
                 Kind::LookupName | Kind::LookupNumber | Kind::Open => {
@@ -215,8 +216,7 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
                         questions.all[at].add_whole(scene, number, leaf.start, end);
                     } else {
                         let (start, until) = (leaf.start, leaf.end);
-                        let function = scene.timeline.call(leaf.call).function;
-                        let file = OpenFile { at, start, until, is_only_read: is_stream(function) };
+                        let file = OpenFile { at, start, until, is_only_read: true };
                         open.insert(leaf.result as u32, file);
                     }
                 }
@@ -360,7 +360,9 @@ fn report(
     let count = asked.iter().map(|asked| asked.again).sum();
     let fix = format!("memoise:{}", asker.place.function);
     let change = "ask once and keep the answer, or ask only when it is used";
-    let perhaps = asked.iter_mut().flat_map(|asked| std::mem::take(&mut asked.perhaps)).collect();
+    let mut perhaps: Vec<_> =
+        asked.iter_mut().flat_map(|asked| std::mem::take(&mut asked.perhaps)).collect();
+    let others = other_files(&asked);
     let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedLookup,
         place: asker.place,
@@ -370,8 +372,38 @@ fn report(
         evidence,
         remedy: Remedy::fix_or(&fix, change),
     })?;
+    if !others.is_empty() {
+        finding.removed = without(&finding.removed, &others);
+        perhaps.extend(others);
+    }
     finding.perhaps = perhaps;
     Some(finding)
+}
+
+/// What goes with files but for the one that takes longest: each is kept by itself, or is not, and
+/// of those that are chosen by what is to be done, what is made of them may stay.
+fn other_files(asked: &[AskedCount<'_>]) -> Vec<Removed> {
+    let time = |asked: &&AskedCount<'_>| -> Nanos {
+        asked.removed.iter().map(|removed| removed.end - removed.start).sum()
+    };
+    let files = || asked.iter().filter(|asked| asked.question.lookup.is_none());
+    let Some(longest) = files().max_by_key(time) else { return Vec::new() };
+    let others = files().filter(|file| file.question != longest.question);
+    others.flat_map(|file| &file.removed).copied().collect()
+}
+
+/// What of these stretches is none of the others.
+fn without(all: &[Removed], others: &[Removed]) -> Vec<Removed> {
+    let of = |removed: &[Removed], thread: usize| -> Stretches {
+        let of_it = removed.iter().filter(|removed| removed.thread == thread);
+        of_it.map(|removed| (removed.start, removed.end)).collect()
+    };
+    let threads: BTreeSet<usize> = all.iter().map(|removed| removed.thread).collect();
+    let left = threads.into_iter().flat_map(|thread| {
+        let left: Vec<_> = of(all, thread).without(&of(others, thread)).iter().collect();
+        left.into_iter().map(move |(start, end)| Removed { thread, start, end })
+    });
+    left.collect()
 }
 
 #[cfg(test)]
@@ -490,13 +522,31 @@ mod tests {
             }
         });
         let finding = only(whole(&timeline, leaves));
-        assert_eq!(finding.time, micros(4 * 100));
+        assert_eq!(finding.time, micros(4 * 310));
         let saved = saving(&timeline, &finding);
-        assert_eq!((saved.low, saved.high), (4.0 * 100e3, 4.0 * 610e3));
+        assert_eq!((saved.low, saved.high), (4.0 * 310e3, 4.0 * 610e3));
         // What is done with the answer of a lookup may go too, up to the next one.
         let timeline = one(|told| packets(told, 101));
         let saved = saving(&timeline, &only(whole(&timeline, leaves)));
         assert_eq!((saved.low, saved.high), (100.0 * 40e3, 99.0 * 100e3 + 40e3));
+    }
+
+    /// A policy and, by what is asked for, one of several messages.
+    #[test]
+    fn of_several_files_the_low_end_has_the_one_that_takes_longest() {
+        let timeline = one(|told| {
+            for request in 0..12 {
+                told.leaf("fopen", micros(30)).about("/policy").with(|it| it.result = 7);
+                told.advance(micros(100)).leaf("fclose", micros(20)).with(|leaf| leaf.a = 7);
+                let message = format!("/message-{}", request % 3);
+                told.leaf("fopen", micros(30)).about(&message).with(|it| it.result = 7);
+                told.advance(micros(50)).leaf("fclose", micros(20)).with(|leaf| leaf.a = 7);
+            }
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!(finding.time, micros(11 * 150 + 9 * 100));
+        let Saving { low, high } = saving(&timeline, &finding);
+        assert_eq!((low, high), (11.0 * 150e3, 11.0 * 150e3 + 9.0 * 100e3));
     }
 
     /// What libc reads of a stream is not seen: all from its open to its close is of it, unless the
