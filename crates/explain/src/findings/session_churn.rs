@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::around;
+use super::token_calls::{around, spans_from, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -243,7 +243,10 @@ fn report(
         thing.close,
     );
     let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
-    let perhaps = removed.iter().flat_map(|it| around(scene, it)).collect();
+    let mut perhaps: Vec<_> = removed.iter().flat_map(|it| around(scene, it)).collect();
+    if thing.open == "SCardConnect" {
+        perhaps.extend(all.iter().flat_map(|openings| selections(scene, &openings.opened)));
+    }
     let finding = scene.report(Waste {
         kind: FindingKind::SessionChurn,
         place,
@@ -275,6 +278,32 @@ fn can_be_kept(scene: &Scene<'_>, thing: &Thing, place: FindingPlace<'_>) -> boo
         }
     }
     logins <= logouts + 1
+}
+
+/// The SELECT with which a program begins after each connection, with what fetches its response (ISO
+/// 7816-4, 11.2): where the connection is kept, so may what is selected on it be. `opened`: on one
+/// thread, the first one included, whose own is needed.
+fn selections(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
+    const SELECT: u8 = 0xA4;
+    const GET_RESPONSE: u8 = 0xC0;
+    let mut known = BTreeSet::new();
+    let mut selections = Vec::new();
+    for open in opened {
+        let mut is_again = None;
+        for span in spans_from(&scene.timeline.threads[open.thread], open.end) {
+            let exchange = span.exchange.map(|id| scene.timeline.exchange(id));
+            let instruction = exchange.and_then(|exchange| exchange.command.get(1).copied());
+            is_again = match (instruction, exchange, is_again) {
+                (Some(SELECT), Some(exchange), _) => Some(!known.insert(exchange.digest)),
+                (Some(GET_RESPONSE), Some(_), Some(again)) => Some(again),
+                _ => break,
+            };
+            if is_again == Some(true) {
+                selections.push(stretch_of(open.thread, span));
+            }
+        }
+    }
+    selections
 }
 
 #[cfg(test)]
@@ -368,6 +397,28 @@ mod tests {
         let expected =
             [named("C_Login", 8), named("SCardEstablishContext", 6), named("SCardConnect", 6)];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_selected_after_each_connection_may_go_with_it() {
+        let at_most = |applet: &dyn Fn(u8) -> u8| -> Nanos {
+            let timeline = one(|told| {
+                for card in 0..3_u8 {
+                    let handle = 20 + u64::from(card);
+                    told.connect(10, "reader", handle, millis(2));
+                    let select = [0, 0xA4, 4, 0, 1, applet(card)];
+                    told.transmit(handle, &select, &[0x61, 2], millis(3));
+                    told.transmit(handle, &[0, 0xC0, 0, 0, 2], &[1, 2, 0x90, 0], millis(1));
+                    told.transmit(handle, &[0, 0xB0, 0, 0, 0], &[0x90, 0], millis(5));
+                    told.call("SCardDisconnect", handle, millis(1));
+                }
+            });
+            let finding = only(whole(&timeline, find));
+            assert_eq!(finding.time, millis(6));
+            finding.perhaps.iter().map(|it| it.end - it.start).sum()
+        };
+        assert_eq!(at_most(&|_| 7), millis(2 * 4), "the first is needed");
+        assert_eq!(at_most(&|card| card), millis(0), "others");
     }
 
     #[test]
