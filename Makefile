@@ -17,7 +17,7 @@ help:
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5, SERVERS=4)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
-	@echo 'make twins   what a trace predicts, beside what repairs by hand save'
+	@echo 'make twins   what a trace predicts, beside what repairs by hand save: TWINS=Java ROUNDS=5 for some'
 	@echo 'make capacity  what two and four devices carry, beside what one predicted'
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
 	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'

@@ -25,6 +25,18 @@ use crate::{fixtures, run, turn};
 /// Rounds in which both programs run, and a trace of the wasteful one, in turns.
 const ROUNDS: u32 = 15;
 
+/// As many, or as the variable ROUNDS says.
+fn rounds() -> u32 {
+    std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
+
+/// Whether a twin is to be measured: all are, or those with a word of the variable TWINS, between
+/// commas, in their names.
+fn is_chosen(name: &str) -> bool {
+    std::env::var("TWINS").is_ok_and(|words| words.split(',').any(|word| name.contains(word)))
+        || std::env::var_os("TWINS").is_none()
+}
+
 struct Twin {
     name: &'static str,
     /// What is predicted is what findings of these kinds save together.
@@ -335,13 +347,13 @@ fn measured(twin: &Twin, place: &Workplace) -> Row {
     let mut after = Vec::new();
     let mut predicted = Vec::new();
     // In turns, so that what else the machine does is in all of them.
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         before.push(timed(&twin.wasteful, place));
         after.push(timed(&twin.repaired, place));
         predicted.extend(predicted_by_trace(twin, place));
     }
     let saved: Vec<f64> = before.iter().zip(&after).map(|(before, after)| before - after).collect();
-    let mean = |all: &[f64]| all.iter().sum::<f64>() / f64::from(ROUNDS);
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / f64::from(rounds());
     Row {
         name: twin.name,
         before: mean(&before),
@@ -393,13 +405,16 @@ impl Row {
 /// A program that connects to a card for each request; `None`, which has been said then: there is no
 /// pcscd, or no virtual card for it.
 fn card_twin(place: &Workplace) -> Option<Row> {
+    let name = "C: a context and a connection for each of 100 requests to a virtual card";
+    if !is_chosen(name) {
+        return None;
+    }
     let reader = place.in_c("reader", &["-l:libpcsclite.so.1"])?;
     let pcscd = Pcscd::start()?;
     let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
     let mut command = words(&reader, "");
     command.extend(["Virtual PCD 00 00".into(), "100".into()]);
     let [wasteful, repaired] = pair(command);
-    let name = "C: a context and a connection for each of 100 requests to a virtual card";
     let kinds = &[FindingKind::SessionChurn, FindingKind::RepeatedCommand];
     Some(measured(&Twin { name, kinds, wasteful, repaired }, place))
 }
@@ -412,11 +427,13 @@ fn what_a_trace_predicts_is_what_a_repair_by_hand_saves() {
     let file = place.path("client.json");
     std::fs::write(&file, "{\"a\": 1, \"b\": [1, 2, 3], \"c\": \"text\"}").unwrap();
     let Some(twins) = twins(&place, &file) else { return };
-    let mut rows: Vec<Row> = twins.iter().map(|twin| measured(twin, &place)).collect();
+    let chosen = |twin: &&Twin| is_chosen(twin.name);
+    let mut rows: Vec<Row> =
+        twins.iter().filter(chosen).map(|twin| measured(twin, &place)).collect();
     rows.extend(card_twin(&place));
     let Some(place) = Workplace::with_keys() else { return };
     let Some(twins) = strange_twins(&place) else { return };
-    rows.extend(twins.iter().map(|twin| measured(twin, &place)));
+    rows.extend(twins.iter().filter(chosen).map(|twin| measured(twin, &place)));
     let mut table =
         "| program | wasteful, ms | repaired, ms | saved, ms (95 %) | predicted, ms | held |\n\
                      | --- | --- | --- | --- | --- | --- |\n"
