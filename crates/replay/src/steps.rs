@@ -207,6 +207,13 @@ impl ReplayStep {
             && self.makes.is_none()
     }
 
+    /// Whether a session or an object begins or ends with it.
+    pub(crate) const fn changes_handles(&self) -> bool {
+        use Pkcs11Function as F;
+        let ends = matches!(self.call, F::C_CloseSession | F::C_DestroyObject);
+        ends || self.gives_handle()
+    }
+
     /// Whether a call gives a handle.
     pub(crate) const fn gives_handle(&self) -> bool {
         matches!(self.call, Pkcs11Function::C_OpenSession) || self.makes.is_some()

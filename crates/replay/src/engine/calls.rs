@@ -123,7 +123,11 @@ impl<'a> Caller<'a> {
     }
 
     /// Makes a call. `None`: it is none of those that are replayed.
-    pub(super) fn call(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    pub(super) fn call(
+        &mut self,
+        function: Pkcs11Function,
+        with: &CallArguments,
+    ) -> Option<Called> {
         use Pkcs11Function as F;
         Some(match function {
             F::C_GetInfo
@@ -201,7 +205,7 @@ impl<'a> Caller<'a> {
         })
     }
 
-    fn ask_module(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn ask_module(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
         let slot = self.slot;
         let mut count: CK_ULONG = 0;
@@ -237,7 +241,7 @@ impl<'a> Caller<'a> {
         })
     }
 
-    fn use_session(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn use_session(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
         Some(match function {
             F::C_OpenSession => {
@@ -259,7 +263,7 @@ impl<'a> Caller<'a> {
         })
     }
 
-    fn search(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn search(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
         Some(match function {
             F::C_FindObjects => {
@@ -278,11 +282,11 @@ impl<'a> Caller<'a> {
     pub(super) fn make(
         &mut self,
         function: Pkcs11Function,
-        with: CallArguments,
+        with: &CallArguments,
         templates: &mut MadeTemplates,
     ) -> Option<Called> {
         use Pkcs11Function as F;
-        let CallArguments { session, mechanism, object, input, input_bytes, .. } = with;
+        let CallArguments { session, mechanism, object, input, input_bytes, .. } = *with;
         let own = templates.own.as_mut_ptr();
         let count = templates.own.count();
         let mut made = CK_INVALID_HANDLE;
@@ -365,9 +369,9 @@ impl<'a> Caller<'a> {
         called(timed!(self, C_GetAttributeValue(session, object, first, count)), 0)
     }
 
-    fn begin(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn begin(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
-        let CallArguments { session, mechanism, object, .. } = with;
+        let CallArguments { session, mechanism, object, .. } = *with;
         let went = match function {
             F::C_EncryptInit => timed!(self, C_EncryptInit(session, mechanism, object)),
             F::C_DecryptInit => timed!(self, C_DecryptInit(session, mechanism, object)),
@@ -379,9 +383,9 @@ impl<'a> Caller<'a> {
         Some(called(went, 0))
     }
 
-    fn work(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn work(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
-        let CallArguments { session, input, input_bytes, output, .. } = with;
+        let CallArguments { session, input, input_bytes, output, .. } = *with;
         let mut length = with.room;
         let went = match function {
             F::C_Encrypt => {
@@ -405,9 +409,9 @@ impl<'a> Caller<'a> {
         Some(called(went, length as u64))
     }
 
-    fn finish(&mut self, function: Pkcs11Function, with: CallArguments) -> Option<Called> {
+    fn finish(&mut self, function: Pkcs11Function, with: &CallArguments) -> Option<Called> {
         use Pkcs11Function as F;
-        let CallArguments { session, output, .. } = with;
+        let CallArguments { session, output, .. } = *with;
         let mut length = with.room;
         let went = match function {
             F::C_EncryptFinal => timed!(self, C_EncryptFinal(session, output, &mut length)),

@@ -14,11 +14,20 @@ struct ScheduledCall {
     call: u32,
 }
 
+/// A call that is made at one step or at many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DistinctCall {
+    /// Its own `due` and `origin` say nothing.
+    pub(super) step: ReplayStep,
+    /// A session or an object begins or ends with it.
+    pub(super) changes_handles: bool,
+}
+
 /// The steps of a thread, in order.
 #[derive(Debug)]
 pub(super) struct Schedule {
     steps: Vec<ScheduledCall>,
-    calls: Vec<ReplayStep>,
+    calls: Vec<DistinctCall>,
 }
 
 impl Schedule {
@@ -29,7 +38,8 @@ impl Schedule {
             // What differs from step to step and is no part of a call.
             let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), ..*step };
             let call = *known.entry(call).or_insert_with(|| {
-                calls.push(call);
+                let changes_handles = call.changes_handles();
+                calls.push(DistinctCall { step: call, changes_handles });
                 calls.len() as u32 - 1
             });
             ScheduledCall { due: step.due, call }
@@ -38,9 +48,15 @@ impl Schedule {
         Self { steps, calls }
     }
 
-    /// When each step is due, and its call, whose own `due` and `origin` say nothing.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, &ReplayStep)> {
+    /// When each step is due, and its call.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, &DistinctCall)> {
         self.steps.iter().map(|step| (step.due, &self.calls[step.call as usize]))
+    }
+
+    /// The room that the longest result has, in bytes.
+    pub(super) fn longest_result(&self) -> usize {
+        let steps = self.calls.iter().map(|call| &call.step).filter(|step| step.gives_bytes());
+        steps.map(|step| step.room as usize).max().unwrap_or_default()
     }
 }
 
@@ -70,7 +86,7 @@ mod tests {
         let again: Vec<ReplayStep> = schedule
             .steps()
             .zip(steps)
-            .map(|((due, call), step)| ReplayStep { due, origin: step.origin, ..*call })
+            .map(|((due, call), step)| ReplayStep { due, origin: step.origin, ..call.step })
             .collect();
         assert_eq!(&again, steps);
     }

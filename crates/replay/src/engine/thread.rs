@@ -15,7 +15,7 @@ use tapstone_workload::TemplateShape;
 use super::SharedReplay;
 use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
-use super::schedule::Schedule;
+use super::schedule::{DistinctCall, Schedule};
 use super::sessions::SharedSessions;
 use super::templates::MadeTemplates;
 use crate::inputs::{input_offset, iv_of_step};
@@ -149,39 +149,43 @@ impl ReplayingThread {
         let shared = Arc::clone(&self.shared);
         let mut caller =
             Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
-        let results = self.plan.steps.iter().filter(|step| step.gives_bytes());
-        let rooms = results.map(|step| step.room as usize);
+        let ThreadMemory { schedule, times, results: mut kept } = memory;
         let mut desk = Desk {
             mechanism: PointedMechanism::new(),
-            output: vec![0; rooms.max().unwrap_or_default().max(1)],
+            output: vec![0; schedule.longest_result().max(1)],
             below: Vec::new(),
             searches: Vec::new(),
             made: Vec::new(),
         };
-        let ThreadMemory { schedule, times, results: mut kept } = memory;
         let mut replayed = ReplayedThread { times, results: Vec::new() };
         let mut answered = at;
-        for (place, (due, step)) in schedule.steps().enumerate() {
+        for (place, (due, DistinctCall { step, changes_handles })) in schedule.steps().enumerate() {
             let due = match due {
                 Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };
             // Without a pause nobody looks at the clock.
             let is_due = due == answered && place > 0;
-            let arguments = self.arguments(place, step, &mut desk, stop);
-            let arguments = arguments.filter(|arguments| self.may_end(step, *arguments));
+            let mut arguments = self.arguments(place, step, &mut desk, stop);
+            if *changes_handles {
+                arguments = arguments.filter(|arguments| self.may_end(step, arguments));
+            }
             if stop.load(Relaxed) || !is_due && !wait_until(due, stop) {
                 break;
             }
             // What was there before the wait may be gone by now, and its handle another one's.
-            let arguments = arguments.and_then(|arguments| self.still_there(step, arguments));
-            let called = match arguments {
+            if !is_due || *changes_handles {
+                arguments = arguments.filter(|arguments| self.is_still_there(step, arguments));
+            }
+            let called = match &arguments {
                 Some(arguments) => self.call(step, arguments, &mut caller, &mut desk),
                 None => None,
             };
             let is_called = called.is_some();
             let went = called.unwrap_or_else(not_called);
-            self.note_handles(step, &went);
+            if *changes_handles {
+                self.note_handles(step, &went);
+            }
             self.keep_result(place, step, &went, &desk, &mut kept);
             answered = went.end;
             replayed.times.push(ReplayedCall {
@@ -203,8 +207,8 @@ impl ReplayingThread {
 
     /// Whether a call that would destroy an object may. That is looked at before the call is due, and
     /// in none of its time.
-    fn may_end(&self, step: &ReplayStep, arguments: CallArguments) -> bool {
-        let CallArguments { session, object, .. } = arguments;
+    fn may_end(&self, step: &ReplayStep, arguments: &CallArguments) -> bool {
+        let CallArguments { session, object, .. } = *arguments;
         step.call != Pkcs11Function::C_DestroyObject || self.is_made_here(session, object)
     }
 
@@ -236,28 +240,29 @@ impl ReplayingThread {
         }
     }
 
-    /// The arguments with handles as they are now, for a call that begins at once; `None` where what
-    /// they are of is gone. What the call ends is given to it alone.
-    fn still_there(&self, step: &ReplayStep, with: CallArguments) -> Option<CallArguments> {
+    /// Whether handles are as they were when the arguments were made, for a call that begins at once.
+    /// What the call ends is given to it alone.
+    fn is_still_there(&self, step: &ReplayStep, with: &CallArguments) -> bool {
         let sessions = &self.sessions.handles;
         let session = match (step.call, step.session) {
-            (Pkcs11Function::C_OpenSession, _) | (_, None) => with.session,
-            (Pkcs11Function::C_CloseSession, Some(place)) => sessions.take(place)?,
-            (_, Some(place)) => sessions.now(place)?,
+            (Pkcs11Function::C_OpenSession, _) | (_, None) => Some(with.session),
+            (Pkcs11Function::C_CloseSession, Some(place)) => sessions.take(place),
+            (_, Some(place)) => sessions.now(place),
         };
         let objects = &self.shared.objects;
         let object = match (step.call, step.object) {
-            (_, None) => with.object,
-            (Pkcs11Function::C_DestroyObject, Some(place)) => objects.take(place)?,
-            (_, Some(place)) => objects.now(place)?,
+            _ if session != Some(with.session) => return false,
+            (_, None) => Some(with.object),
+            (Pkcs11Function::C_DestroyObject, Some(place)) => objects.take(place),
+            (_, Some(place)) => objects.now(place),
         };
-        ((session, object) == (with.session, with.object)).then_some(with)
+        object == Some(with.object)
     }
 
     fn call(
         &self,
         step: &ReplayStep,
-        arguments: CallArguments,
+        arguments: &CallArguments,
         caller: &mut Caller<'_>,
         desk: &mut Desk,
     ) -> Option<Called> {
