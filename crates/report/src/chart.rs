@@ -40,6 +40,23 @@ pub(crate) struct Xy {
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
     pub(crate) marks: Vec<Mark>,
+    pub(crate) zoom: Zoom,
+}
+
+/// Whether a script can show a part of a chart on all its width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zoom {
+    Never,
+    /// Along x, which is linear: time, or operations in their order. Series are lines or dots.
+    AlongX,
+}
+
+impl Zoom {
+    /// Of so many points in their order. Few can be told apart as they are.
+    pub(crate) const fn of_points(count: usize) -> Self {
+        const FEWEST: usize = 12;
+        if count < FEWEST { Self::Never } else { Self::AlongX }
+    }
 }
 
 /// An axis: its name, unit and scale.

@@ -6,6 +6,7 @@
 
 mod bars;
 mod labels;
+mod stretched;
 mod ticks;
 mod tones;
 mod values;
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 use crate::chart::{Chart, ChartSize, Plot, Scale, Tone};
 use crate::text::clean;
+use xy::{Drawn, Layers};
 
 /// What text in charts is set in. The page's own font is used where it is shown.
 const FONT: &str = "sans-serif";
@@ -93,25 +95,40 @@ pub(super) fn figure(chart: &Chart) -> Markup {
 fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
     let width = size.width();
     let height = height(&chart.plot, size);
-    let mut text = String::new();
-    let values;
+    let (mut across, mut ground, mut words) = (String::new(), String::new(), String::new());
+    let drawn;
     {
-        let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-        values = match &chart.plot {
-            Plot::Xy(xy) => xy::draw_xy(&area, xy, size)?,
-            Plot::Bars(bars) => bars::draw_bars(&area, bars, size)?,
+        let layers = Layers {
+            across: SVGBackend::with_string(&mut across, (width, height)).into_drawing_area(),
+            ground: SVGBackend::with_string(&mut ground, (width, height)).into_drawing_area(),
+            words: SVGBackend::with_string(&mut words, (width, height)).into_drawing_area(),
         };
-        area.present()?;
+        drawn = match &chart.plot {
+            Plot::Xy(xy) => xy::draw_xy(&layers, xy, size)?,
+            Plot::Bars(bars) => Drawn::Whole(bars::draw_bars(&layers.ground, bars, size)?),
+        };
+        for area in [&layers.across, &layers.ground, &layers.words] {
+            area.present()?;
+        }
     }
-    let inside = text.find('>').map_or("", |end| &text[end + 1..]);
-    let inside = shorter(inside.trim_end().trim_end_matches("</svg>"));
+    let [across, ground, words] = [&across, &ground, &words].map(|it| PreEscaped(inside(it)));
     Ok(html! {
         svg class=(size.class()) viewBox=(format!("0 0 {width} {height}"))
             width=(width) height=(height) role="img" aria-label=(clean(&chart.says, true)) {
-            (PreEscaped(inside))
-            (values::places(&values))
+            @match &drawn {
+                Drawn::Whole(values) => { (across) (ground) (words) (values::places(values)) }
+                Drawn::Stretched(series) => {
+                    g.across { (across) } (ground) (series.markup()) (words)
+                }
+            }
         }
     })
+}
+
+/// What a drawing holds, without the element around it.
+fn inside(svg: &str) -> String {
+    let inside = svg.find('>').map_or("", |end| &svg[end + 1..]);
+    shorter(inside.trim_end().trim_end_matches("</svg>"))
 }
 
 /// What every element repeats is said once, by the page's style.

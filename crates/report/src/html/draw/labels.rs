@@ -57,6 +57,11 @@ impl<'a, 'b> Labels<'a, 'b> {
         Self { area, width: width.into(), height: height.into(), taken: Vec::new() }
     }
 
+    /// What follows is written into another drawing, which is as large and lies on the first.
+    pub(super) const fn go_on_in(&mut self, area: &'a Area<'b>) {
+        self.area = area;
+    }
+
     /// Text at the first of these places that is free; where none is, it is left out. It is moved
     /// into the drawing, and shortened when it is wider than `most` pixels.
     pub(super) fn write(

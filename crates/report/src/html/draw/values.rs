@@ -39,6 +39,19 @@ pub(super) fn places(values: &[Value]) -> Markup {
     }
 }
 
+/// Places of a drawing that is stretched, which is seen from near.
+pub(super) fn columns(values: &[Value]) -> Markup {
+    html! {
+        g.values {
+            @for Value { left, width, height, says, .. } in values {
+                path d=(format!("M{left:.2} 0h{width:.2}v{height:.0}h-{width:.2}z")) {
+                    title { (clean(says, true)) }
+                }
+            }
+        }
+    }
+}
+
 /// Those points of a line that say their value.
 pub(super) fn told(series: &Series) -> Vec<&Point> {
     let points = &series.points;

@@ -9,10 +9,11 @@ use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::labels::{LINE, Labels, Place};
+use super::stretched::{Plane, Stretched};
 use super::ticks::ticks;
 use super::values::{self, Value};
 use super::{Area, NotDrawn, Size, is_shown, pixels, tones};
-use crate::chart::{Across, Axis, AxisUnit, Mark, Point, Scale, Series, Shape, Xy};
+use crate::chart::{Across, Axis, AxisUnit, Mark, Point, Scale, Series, Shape, Xy, Zoom};
 
 /// Above what is drawn: the name of what goes up.
 const ABOVE: f64 = 24.0;
@@ -20,7 +21,23 @@ const ABOVE: f64 = 24.0;
 /// Below it: figures, and the name of what goes across.
 const BELOW: f64 = 44.0;
 
-pub(super) fn draw_xy(area: &Area<'_>, xy: &Xy, size: Size) -> Result<Vec<Value>, NotDrawn> {
+/// Drawings of one size that lie on each other, from the lowest: what a script replaces when it
+/// zooms, what it does not, and the words.
+pub(super) struct Layers<'a> {
+    pub(super) across: Area<'a>,
+    pub(super) ground: Area<'a>,
+    pub(super) words: Area<'a>,
+}
+
+/// What is not in the layers.
+pub(super) enum Drawn {
+    /// Series are in them; these are the values.
+    Whole(Vec<Value>),
+    /// Series and their values, which can be stretched. They belong below the words.
+    Stretched(Stretched),
+}
+
+pub(super) fn draw_xy(layers: &Layers<'_>, xy: &Xy, size: Size) -> Result<Drawn, NotDrawn> {
     let points = || xy.series.iter().flat_map(|series| &series.points);
     let mark = |across| xy.marks.iter().filter(move |mark| mark.across == across);
     let x = Ends::of_axis(&xy.x, points().map(|it| it.x).chain(mark(Across::X).map(|it| it.at)));
@@ -30,10 +47,10 @@ pub(super) fn draw_xy(area: &Area<'_>, xy: &Xy, size: Size) -> Result<Vec<Value>
     });
     let y = Ends::of_axis(&xy.y, values.chain(mark(Across::Y).map(|it| it.at)));
     match (xy.x.scale, xy.y.scale) {
-        (Scale::Linear, Scale::Linear) => on(area, xy, size, x.linear(), y.linear()),
-        (Scale::Linear, Scale::Log) => on(area, xy, size, x.linear(), y.log().log_scale()),
-        (Scale::Log, Scale::Linear) => on(area, xy, size, x.log().log_scale(), y.linear()),
-        (Scale::Log, Scale::Log) => on(area, xy, size, x.log().log_scale(), y.log().log_scale()),
+        (Scale::Linear, Scale::Linear) => on(layers, xy, size, x.linear(), y.linear()),
+        (Scale::Linear, Scale::Log) => on(layers, xy, size, x.linear(), y.log().log_scale()),
+        (Scale::Log, Scale::Linear) => on(layers, xy, size, x.log().log_scale(), y.linear()),
+        (Scale::Log, Scale::Log) => on(layers, xy, size, x.log().log_scale(), y.log().log_scale()),
     }
 }
 
@@ -78,13 +95,13 @@ type Canvas<'a, 'b, X, Y> = ChartContext<
 >;
 
 fn on<X: AxisRange, Y: AxisRange>(
-    area: &Area<'_>,
+    layers: &Layers<'_>,
     xy: &Xy,
     size: Size,
     x: X,
     y: Y,
-) -> Result<Vec<Value>, NotDrawn> {
-    let mut chart = ChartBuilder::on(area)
+) -> Result<Drawn, NotDrawn> {
+    let mut chart = ChartBuilder::on(&layers.ground)
         .margin_top(ABOVE)
         .margin_right(18)
         .x_label_area_size(BELOW)
@@ -95,18 +112,44 @@ fn on<X: AxisRange, Y: AxisRange>(
     let counted = |value: &f64| xy.x.unit != AxisUnit::Count || value.fract().abs() < 1e-9;
     let across: Vec<f64> = across.into_iter().filter(counted).collect();
     let up = ticks(xy.y.scale, &chart.y_range(), 6);
-    let mut labels = Labels::new(area);
-    grid::<X, Y>(&chart, &across, &up, area)?;
-    for series in &xy.series {
-        let inside =
-            |point: &&Point| is_shown(point.x, xy.x.scale) && is_shown(point.y, xy.y.scale);
-        let points = series.points.iter().filter(inside).copied().collect();
-        draw_series::<X, Y>(&mut chart, &Series { points, ..series.clone() })?;
+    grid::<X, Y>(&chart, &across, &up, layers)?;
+    let shown = shown_series(xy);
+    if xy.zoom == Zoom::Never {
+        for series in &shown {
+            draw_series::<X, Y>(&mut chart, series)?;
+        }
     }
+    let mut labels = Labels::new(&layers.words);
     name_axes::<X, Y>(&chart, xy, &mut labels)?;
     draw_marks::<X, Y>(&mut chart, xy, &mut labels)?;
-    figures_of_axes::<X, Y>(&chart, xy, (&across, &up), &mut labels)?;
-    Ok(values_of::<X, Y>(&chart, xy))
+    figures_up::<X, Y>(&chart, xy, &up, &mut labels)?;
+    labels.go_on_in(&layers.across);
+    figures_across::<X, Y>(&chart, xy, &across, &mut labels)?;
+    Ok(match xy.zoom {
+        Zoom::Never => Drawn::Whole(values_of::<X, Y>(&chart, xy)),
+        Zoom::AlongX => Drawn::Stretched(Stretched::new(xy, &shown, &plane_of::<X, Y>(&chart))),
+    })
+}
+
+/// Without the points that have no place on such an axis.
+fn shown_series(xy: &Xy) -> Vec<Series> {
+    let inside = |point: &&Point| is_shown(point.x, xy.x.scale) && is_shown(point.y, xy.y.scale);
+    let shown = |series: &Series| Series {
+        points: series.points.iter().filter(inside).copied().collect(),
+        ..series.clone()
+    };
+    xy.series.iter().map(shown).collect()
+}
+
+/// Where series are drawn, in pixels and in values.
+fn plane_of<X: AxisRange, Y: AxisRange>(
+    chart: &Canvas<'_, '_, X, Y>,
+) -> Plane<impl Fn(f64) -> f64> {
+    let plotting = chart.plotting_area();
+    let (sides, ends) = plotting.get_pixel_range();
+    let x = chart.x_range();
+    let low = x.start;
+    Plane { sides, ends, x, up: move |y| f64::from(plotting.map_coordinate(&(low, y)).1) }
 }
 
 /// The width of the widest figure of the axis that goes up, with what is around it.
@@ -125,17 +168,18 @@ fn grid<X: AxisRange, Y: AxisRange>(
     chart: &Canvas<'_, '_, X, Y>,
     across: &[f64],
     up: &[f64],
-    area: &Area<'_>,
+    layers: &Layers<'_>,
 ) -> Result<(), NotDrawn> {
     let plotting = chart.plotting_area();
     let (sides, ends) = plotting.get_pixel_range();
-    let line = |from: (i32, i32), to: (i32, i32)| {
+    let line_on = |area: &Area<'_>, from: (i32, i32), to: (i32, i32)| {
         area.draw(&PathElement::new(vec![from, to], tones::LINE.stroke_width(1)))
     };
     for value in across {
         let (x, _) = plotting.map_coordinate(&(*value, chart.y_range().start));
-        line((x, ends.start), (x, ends.end))?;
+        line_on(&layers.across, (x, ends.start), (x, ends.end))?;
     }
+    let line = |from, to| line_on(&layers.ground, from, to);
     for value in up {
         let (_, y) = plotting.map_coordinate(&(chart.x_range().start, *value));
         line((sides.start, y), (sides.end, y))?;
@@ -160,20 +204,31 @@ fn name_axes<X: AxisRange, Y: AxisRange>(
 }
 
 /// After the marks: a figure of an axis gives way to what is marked.
-fn figures_of_axes<X: AxisRange, Y: AxisRange>(
+fn figures_up<X: AxisRange, Y: AxisRange>(
     chart: &Canvas<'_, '_, X, Y>,
     xy: &Xy,
-    (across, up): (&[f64], &[f64]),
+    up: &[f64],
     labels: &mut Labels<'_, '_>,
 ) -> Result<(), NotDrawn> {
     let plotting = chart.plotting_area();
-    let (sides, ends) = plotting.get_pixel_range();
+    let (sides, _) = plotting.get_pixel_range();
     for value in up {
         let (_, y) = plotting.map_coordinate(&(chart.x_range().start, *value));
         let x = f64::from(sides.start) - 7.0;
         let place = Place { x, y: y.into(), across: HPos::Right, up: VPos::Center };
         labels.write(&xy.y.unit.print(*value), tones::INK, x, &[place])?;
     }
+    Ok(())
+}
+
+fn figures_across<X: AxisRange, Y: AxisRange>(
+    chart: &Canvas<'_, '_, X, Y>,
+    xy: &Xy,
+    across: &[f64],
+    labels: &mut Labels<'_, '_>,
+) -> Result<(), NotDrawn> {
+    let plotting = chart.plotting_area();
+    let (_, ends) = plotting.get_pixel_range();
     for value in across {
         let (x, _) = plotting.map_coordinate(&(*value, chart.y_range().start));
         let y = f64::from(ends.end) + 6.0;

@@ -4,7 +4,7 @@ use tapstone_record::{CaseResult, Fraction, SeriesPoint};
 
 use crate::bins::log_bins;
 use crate::chart::{
-    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy, Zoom,
 };
 use crate::figures;
 
@@ -45,7 +45,12 @@ fn by_rarity(title: &str, says: String, size: ChartSize, series: Vec<Series>) ->
     let marks = marks.map(mark).collect();
     let y = Axis::by_spread("latency", AxisUnit::Time, points().map(|point| point.y));
     let x = Axis::log("one of so many operations takes longer (log)", AxisUnit::Count);
-    Chart { title: title.into(), says, size, plot: Plot::Xy(Xy { x, y, series, marks }) }
+    Chart {
+        title: title.into(),
+        says,
+        size,
+        plot: Plot::Xy(Xy { x, y, series, marks, zoom: Zoom::Never }),
+    }
 }
 
 pub(in super::super) fn percentiles(case: &CaseResult) -> Option<Chart> {
@@ -97,6 +102,7 @@ pub(in super::super) fn spread(case: &CaseResult) -> Option<Chart> {
             y: Axis::linear("share of operations", AxisUnit::Share),
             series: vec![one("share", Tone::First, Shape::Columns, points)],
             marks: Vec::new(),
+            zoom: Zoom::Never,
         }),
     })
 }
@@ -125,6 +131,7 @@ pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
     let whole = without_the_rest(&ended);
     // Fewer slices than others have would be one that is no better than its noise.
     let points: Vec<Point> = whole.chunks_exact(each).filter_map(point).collect();
+    let count = points.len();
     let (low, high) = points
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), it| (low.min(it.y), high.max(it.y)));
@@ -137,6 +144,7 @@ pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
             y: Axis::linear("operations per second", AxisUnit::Rate),
             series: vec![one("rate", Tone::First, Shape::Line, points)],
             marks: Vec::new(),
+            zoom: Zoom::of_points(count),
         }),
     })
 }
@@ -171,6 +179,7 @@ pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
         .enumerate()
         .map(|(place, run)| Point::new((place * each + 1) as f64, longest(run)))
         .collect();
+    let count = points.len();
     let median = case.latency_ns.and_then(|latency| latency.p50);
     let first = case.latencies_ns[0];
     let says = match median {
@@ -193,6 +202,7 @@ pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
             y: Axis::linear("latency", AxisUnit::Time),
             series: vec![one("latency", Tone::First, Shape::Dots, points)],
             marks: median.map(mark).into_iter().collect(),
+            zoom: Zoom::of_points(count),
         }),
     })
 }

@@ -5,7 +5,7 @@ use tapstone_record::{Budget, BudgetPart, Estimate, PartKind, Queue, Trial, What
 use super::{bar_chart, stacked};
 use crate::chart::{
     Across, Axis, AxisUnit, Bar, BarPart, Bars, Chart, ChartSize, Mark, Plot, Point, Series, Shape,
-    Tone, Xy,
+    Tone, Xy, Zoom,
 };
 use crate::{figures, words};
 
@@ -158,6 +158,7 @@ pub(in super::super) fn queue(queue: &Queue) -> Option<Chart> {
             y: Axis::linear("time", AxisUnit::Time),
             series: vec![waits, wholes],
             marks: Vec::new(),
+            zoom: Zoom::Never,
         }),
     })
 }

@@ -3,7 +3,7 @@
 use tapstone_record::{Claim, Knee, Level, ScalabilityLaw};
 
 use crate::chart::{
-    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy, Zoom,
 };
 use crate::{figures, words};
 
@@ -47,6 +47,7 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
             y: Axis::linear("operations per second", AxisUnit::Rate),
             series,
             marks,
+            zoom: Zoom::Never,
         }),
     })
 }

@@ -3,7 +3,7 @@
 use tapstone_record::{OfferedLevel, RateWithin};
 
 use crate::chart::{
-    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy, Zoom,
 };
 use crate::figures;
 use crate::words::quantile_name;
@@ -52,6 +52,7 @@ pub(in super::super) fn rate_within(within: &RateWithin) -> Option<Chart> {
                 points,
             }],
             marks,
+            zoom: Zoom::Never,
         }),
     })
 }
