@@ -19,9 +19,10 @@ use crate::pages::Pages;
 /// Where the script's packages are, and what looks at pages.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/page");
 
-/// Checks of each page, and those of a page with a timeline.
+/// Checks of each page, and those of a page with a timeline, or with charts over time.
 const FOR_EACH: usize = 36;
 const FOR_TIMELINE: usize = 8;
+const FOR_COURSE: usize = 5;
 
 #[test]
 fn pages_are_what_they_should_be_in_a_browser() {
@@ -30,13 +31,15 @@ fn pages_are_what_they_should_be_in_a_browser() {
     pages.of_examples();
     pages.of_hostile_records();
     pages.of_a_timeline();
+    pages.of_courses();
     let output = look_at(&node, pages.folder());
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
     let (passed, others): (Vec<_>, Vec<_>) = said.lines().partition(|it| it.starts_with("ok "));
     let others = others.join("\n");
     assert!(output.status.success(), "{others}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(passed.len(), FOR_EACH * pages.count() + FOR_TIMELINE, "{others}");
+    let expected = FOR_EACH * pages.count() + FOR_TIMELINE + 2 * FOR_COURSE;
+    assert_eq!(passed.len(), expected, "{others}");
 }
 
 #[test]

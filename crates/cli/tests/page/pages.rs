@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::{Value, json};
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
 use tapstone_report::html::{
@@ -56,6 +57,30 @@ impl Pages {
             fs::write(folder.join(name), record.to_json().unwrap()).unwrap();
         }
         self.report("hostile");
+    }
+
+    /// A rate over time, and operations in their order, both of which go up and down.
+    pub(crate) fn of_courses(&mut self) {
+        let wave = |place: u64| (place * place) % 37;
+        let slice = |place: u64| {
+            json!({
+                "start_ns": place * 250_000_000, "end_ns": (place + 1) * 250_000_000,
+                "completed": 2_000 + 10 * wave(place), "failed": 0, "p50_ns": null, "p99_ns": null,
+            })
+        };
+        let values = (0..240).map(|place| 80_000_000 + 1_000_000 * wave(place)).collect::<Value>();
+        self.of_changed("token", "series", (0..100).map(slice).collect());
+        self.of_changed("card", "values_ns", values);
+    }
+
+    /// A page of an example with another field of its first result.
+    fn of_changed(&mut self, example: &str, field: &str, value: Value) {
+        let (_, text) = examples().into_iter().find(|(name, _)| name == example).unwrap();
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        record["results"][0][field] = value;
+        let name = format!("course-of-{example}");
+        fs::write(self.records(&name).join("1.json"), record.to_string()).unwrap();
+        self.report(&name);
     }
 
     /// As many calls as a page keeps, with names that try something.

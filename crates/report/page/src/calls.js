@@ -78,8 +78,10 @@ function label(text, x, y) {
 }
 
 /** Moments below the lanes, so many that they do not touch. */
-export function drawAxis(axis, ticks) {
-  const parts = ticks.flatMap(({ x, text, anchor }) => {
+export function drawAxis(axis, ticks, width) {
+  const parts = ticks.flatMap(({ x: exact, text }) => {
+    const x = Math.round(exact);
+    const anchor = x < 30 ? "start" : x > width - 30 ? "end" : "middle";
     const line = document.createElementNS(SVG, "line");
     for (const [name, value] of Object.entries({ x1: x, x2: x, y1: 0, y2: 4 })) {
       line.setAttribute(name, value);

@@ -17,6 +17,7 @@ import * as policy from "./policy.js";
 import * as record from "./record.js";
 import * as sorting from "./sorting.js";
 import * as timeline from "./timeline.js";
+import * as zoom from "./zoom.js";
 
 /** How many pages are looked at at the same time. */
 const AT_ONCE = 2;
@@ -49,7 +50,7 @@ async function lookAtAll(pages) {
 }
 
 async function lookAt(page) {
-  for (const checks of [looks, charts, record, policy, keyboard, sorting, copying, timeline]) {
+  for (const checks of [looks, charts, record, policy, keyboard, sorting, copying, timeline, zoom]) {
     await checks.run({ browser, page, check: (what, body) => report.check(page.name, what, body) });
   }
 }

@@ -6,7 +6,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { opened, unfold } from "./opened.js";
 
 /** Text is no smaller, in pixels. */
-const SMALLEST = 12;
+export const SMALLEST = 12;
 
 export async function run({ browser, page, check }) {
   await check("labels of charts can be read at both widths", () =>
@@ -63,7 +63,7 @@ async function pointAtAndTabTo(tab) {
 }
 
 /** In the page: text that is too small, over other text, or beyond its drawing. */
-function unreadable(smallest) {
+export function unreadable(smallest) {
   const found = [];
   const meet = (a, b) =>
     a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;

@@ -112,7 +112,7 @@ function measure() {
     })),
     charts: [...document.querySelectorAll("figure.chart")].map((figure) => ({
       title: figure.textContent.slice(0, 80),
-      shown: [...figure.querySelectorAll("svg")].filter((svg) => box(svg).height > 20).length,
+      shown: [...figure.querySelectorAll(":scope > svg")].filter((svg) => box(svg).height > 20).length,
       words: figure.querySelector("svg")?.getAttribute("aria-label")?.length ?? 0,
     })),
     colours: [backgroundColor, color].map(brightness),
