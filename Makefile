@@ -2,7 +2,7 @@
 
 .PHONY: help demo test setup build lint bench bpf watch-hour watch-programs within within-real \
 	attribution twins capacity interrupts faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs \
-	smoke-aarch64 dist dist-test book words picture clean
+	smoke-aarch64 dist dist-test image-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -27,6 +27,7 @@ help:
 	@echo 'make fuzz-bugs   whether the fuzz targets find bugs that are put into a copy'
 	@echo 'make dist    packages for Linux with glibc 2.28 or later: target/dist'
 	@echo 'make dist-test  installs them in fresh roots, measures there, removes them: as root'
+	@echo 'make image-test  builds the image of deploy/Containerfile, measures in it, removes it: as root'
 	@echo 'make book    all pages as a book: target/book/html/index.html'
 	@echo 'make words   how many words the pages have'
 	@echo 'make picture  the session in README.md, played again'
@@ -130,6 +131,10 @@ dist:
 dist-test:
 	@scripts/setup dist
 	@scripts/dist-test $(ON)
+
+# A few minutes; wants buildah and mmdebstrap.
+image-test:
+	@scripts/image-test
 
 # Ten minutes the first time.
 smoke-aarch64:
