@@ -68,7 +68,7 @@ impl Pages {
                 "completed": 2_000 + 10 * wave(place), "failed": 0, "p50_ns": null, "p99_ns": null,
             })
         };
-        let values = (0..240).map(|place| 80_000_000 + 1_000_000 * wave(place)).collect::<Value>();
+        let values = (0..240).map(|place| 80_000_000 + 5_000_000 * wave(place)).collect::<Value>();
         self.of_changed("token", "series", (0..100).map(slice).collect());
         self.of_changed("card", "values_ns", values);
     }

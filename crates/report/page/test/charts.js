@@ -83,6 +83,7 @@ export function unreadable(smallest) {
       const out = one.left < frame.left - 1 || one.right > frame.right + 1 ||
         one.top < frame.top - 3 || one.bottom > frame.bottom + 3;
       if (out) found.push(`${one.says}: beyond its drawing`);
+      if (/^[\d.,]+ ?…$/.test(one.says)) found.push(`${one.says}: a figure without its unit`);
       for (const other of texts.slice(place + 1)) {
         if (meet(one, other)) found.push(`${one.says} / ${other.says}`);
       }

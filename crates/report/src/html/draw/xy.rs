@@ -39,13 +39,9 @@ pub(super) enum Drawn {
 
 pub(super) fn draw_xy(layers: &Layers<'_>, xy: &Xy, size: Size) -> Result<Drawn, NotDrawn> {
     let points = || xy.series.iter().flat_map(|series| &series.points);
-    let mark = |across| xy.marks.iter().filter(move |mark| mark.across == across);
-    let x = Ends::of_axis(&xy.x, points().map(|it| it.x).chain(mark(Across::X).map(|it| it.at)));
-    let values = points().flat_map(|it| {
-        let (low, high) = it.interval.unwrap_or((it.y, it.y));
-        [it.y, low, high]
-    });
-    let y = Ends::of_axis(&xy.y, values.chain(mark(Across::Y).map(|it| it.at)));
+    let marks = xy.marks.iter().filter(|mark| mark.across == Across::X).map(|mark| mark.at);
+    let x = Ends::of_axis(&xy.x, points().map(|it| it.x).chain(marks));
+    let y = Ends::up(xy);
     match (xy.x.scale, xy.y.scale) {
         (Scale::Linear, Scale::Linear) => on(layers, xy, size, x.linear(), y.linear()),
         (Scale::Linear, Scale::Log) => on(layers, xy, size, x.linear(), y.log().log_scale()),
@@ -61,6 +57,17 @@ struct Ends {
 }
 
 impl Ends {
+    /// Of the values with their intervals, and of what is marked.
+    fn up(xy: &Xy) -> Self {
+        let points = xy.series.iter().flat_map(|series| &series.points);
+        let values = points.flat_map(|it| {
+            let (low, high) = it.interval.unwrap_or((it.y, it.y));
+            [it.y, low, high]
+        });
+        let marks = xy.marks.iter().filter(|mark| mark.across == Across::Y).map(|mark| mark.at);
+        Self::of_axis(&xy.y, values.chain(marks))
+    }
+
     fn of_axis(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let shown = |value: &f64| is_shown(*value, axis.scale);
         let (low, high) =
@@ -111,7 +118,7 @@ fn on<X: AxisRange, Y: AxisRange>(
     // Things are counted whole.
     let counted = |value: &f64| xy.x.unit != AxisUnit::Count || value.fract().abs() < 1e-9;
     let across: Vec<f64> = across.into_iter().filter(counted).collect();
-    let up = ticks(xy.y.scale, &chart.y_range(), 6);
+    let up = ticks_up(xy, &chart.y_range());
     grid::<X, Y>(&chart, &across, &up, layers)?;
     let shown = shown_series(xy);
     if xy.zoom == Zoom::Never {
@@ -154,14 +161,17 @@ fn plane_of<X: AxisRange, Y: AxisRange>(
 
 /// The width of the widest figure of the axis that goes up, with what is around it.
 fn widest(xy: &Xy) -> f64 {
-    let points = xy.series.iter().flat_map(|series| &series.points);
-    let values = points.flat_map(|point| [point.y, point.interval.map_or(point.y, |it| it.1)]);
-    let values: Vec<f64> = values.filter(|it| is_shown(*it, xy.y.scale)).collect();
-    let high = values.iter().copied().fold(1.0, f64::max);
-    let low = values.iter().copied().fold(high, f64::min);
-    let steps = ticks(xy.y.scale, &(low.min(high / 2.0)..high * 1.2), 6);
-    let texts = steps.iter().map(|it| pixels(&xy.y.unit.print(*it)));
+    let ends = Ends::up(xy);
+    let range = match xy.y.scale {
+        Scale::Linear => ends.linear(),
+        Scale::Log => ends.log(),
+    };
+    let texts = ticks_up(xy, &range).into_iter().map(|it| pixels(&xy.y.unit.print(it)));
     texts.fold(pixels("1,000"), f64::max) + 14.0
+}
+
+fn ticks_up(xy: &Xy, range: &std::ops::Range<f64>) -> Vec<f64> {
+    ticks(xy.y.scale, range, 6)
 }
 
 fn grid<X: AxisRange, Y: AxisRange>(
