@@ -43,6 +43,21 @@ pub(super) struct CallArguments {
     pub(super) room: CK_ULONG,
 }
 
+impl CallArguments {
+    /// Nothing of a session's.
+    pub(super) const NONE: Self = Self {
+        session: CK_INVALID_HANDLE,
+        object: CK_INVALID_HANDLE,
+        mechanism: ptr::null_mut(),
+        input: ptr::null_mut(),
+        input_bytes: 0,
+        signature: ptr::null_mut(),
+        signature_bytes: 0,
+        output: ptr::null_mut(),
+        room: 0,
+    };
+}
+
 /// Which attributes of a recorded shape are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedAttributes {

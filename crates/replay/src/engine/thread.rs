@@ -1,6 +1,5 @@
 //! One thread of a replay: its calls in their order, each at its time.
 
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -158,6 +157,7 @@ impl ReplayingThread {
             made: Vec::new(),
         };
         let mut replayed = ReplayedThread { times, results: Vec::new() };
+        let mut arguments = CallArguments::NONE;
         let mut answered = at;
         for (place, (due, DistinctCall { step, changes_handles })) in schedule.steps().enumerate() {
             let due = match due {
@@ -166,20 +166,18 @@ impl ReplayingThread {
             };
             // Without a pause nobody looks at the clock.
             let is_due = due == answered && place > 0;
-            let mut arguments = self.arguments(place, step, &mut desk, stop);
-            if *changes_handles {
-                arguments = arguments.filter(|arguments| self.may_end(step, arguments));
-            }
+            let mut can_call = self.arrange(place, step, &mut desk, &mut arguments, stop);
+            can_call = can_call && (!changes_handles || self.may_end(step, &arguments));
             if stop.load(Relaxed) || !is_due && !wait_until(due, stop) {
                 break;
             }
             // What was there before the wait may be gone by now, and its handle another one's.
-            if !is_due || *changes_handles {
-                arguments = arguments.filter(|arguments| self.is_still_there(step, arguments));
+            if can_call && (!is_due || *changes_handles) {
+                can_call = self.is_still_there(step, &arguments);
             }
-            let called = match &arguments {
-                Some(arguments) => self.call(step, arguments, &mut caller, &mut desk),
-                None => None,
+            let called = match can_call {
+                true => self.call(step, &arguments, &mut caller, &mut desk),
+                false => None,
             };
             let is_called = called.is_some();
             let went = called.unwrap_or_else(not_called);
@@ -294,31 +292,27 @@ impl ReplayingThread {
         }
     }
 
-    /// What a call is given; `None` where its session will never be there.
-    fn arguments(
+    /// Sets what a call is given; false where its session, or its object, will never be there.
+    fn arrange(
         &self,
         place: usize,
         step: &ReplayStep,
         desk: &mut Desk,
+        arguments: &mut CallArguments,
         stop: &AtomicBool,
-    ) -> Option<CallArguments> {
-        let opens = step.call == Pkcs11Function::C_OpenSession;
-        let session = match step.session {
-            Some(place) if !opens => self.sessions.handles.handle(place, stop)?,
-            _ => CK_INVALID_HANDLE,
-        };
-        let mut arguments = CallArguments {
-            session,
-            object: self.object(step, stop)?,
-            mechanism: ptr::null_mut(),
-            input: ptr::null_mut(),
-            input_bytes: 0,
-            signature: ptr::null_mut(),
-            signature_bytes: 0,
-            output: if step.only_length { ptr::null_mut() } else { desk.output.as_mut_ptr() },
-            room: if step.only_length { 0 } else { step.room as CK_ULONG },
-        };
-        self.give_input(place, step, desk, &mut arguments);
+    ) -> bool {
+        *arguments = CallArguments::NONE;
+        if let Some(session) = step.session.filter(|_| step.call != Pkcs11Function::C_OpenSession) {
+            let Some(handle) = self.sessions.handles.handle(session, stop) else { return false };
+            arguments.session = handle;
+        }
+        let Some(object) = self.object(step, stop) else { return false };
+        arguments.object = object;
+        if !step.only_length {
+            arguments.output = desk.output.as_mut_ptr();
+            arguments.room = step.room as CK_ULONG;
+        }
+        self.give_input(place, step, desk, arguments);
         if let Some(mechanism) = step.mechanism {
             let steps = &self.plan.steps;
             let iv = match mechanism.parameters.has_iv() {
@@ -327,7 +321,7 @@ impl ReplayingThread {
             };
             arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.points);
         }
-        Some(arguments)
+        true
     }
 
     /// The private half or the public one, by what is done with it. Of an object that is none of
