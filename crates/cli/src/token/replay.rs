@@ -200,6 +200,7 @@ fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
     if replay.plan.stand_in_reads > 0 {
         record.warnings.push(text::stand_in_text(replay.plan.stand_in_reads));
     }
+    record.warnings.extend(text::cut_short_text(&replay.verified));
     for case in &mut record.results {
         let found = replay.verified.iter().find(|(kind, _)| kind_name(kind) == case.operation);
         case.verification = found.and_then(|(_, found)| verification(*found));

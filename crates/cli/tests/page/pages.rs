@@ -70,14 +70,15 @@ impl Pages {
         };
         let values = (0..240).map(|place| 80_000_000 + 5_000_000 * wave(place)).collect::<Value>();
         self.of_changed("token", "series", (0..100).map(slice).collect());
-        self.of_changed("card", "values_ns", values);
+        self.of_changed("card", "latencies_ns", values);
     }
 
     /// A page of an example with another field of its first result.
     fn of_changed(&mut self, example: &str, field: &str, value: Value) {
         let (_, text) = examples().into_iter().find(|(name, _)| name == example).unwrap();
         let mut record: Value = serde_json::from_str(&text).unwrap();
-        record["results"][0][field] = value;
+        let known = record["results"][0].get_mut(field).expect("a field that the example has");
+        *known = value;
         let name = format!("course-of-{example}");
         fs::write(self.records(&name).join("1.json"), record.to_string()).unwrap();
         self.report(&name);

@@ -2,9 +2,7 @@
 
 use tapstone_record::{Record, SCHEMA_JSON};
 
-use crate::complaints;
-
-const PAGE: &str = include_str!("../../../../docs/FORMAT.md");
+use crate::{PAGE, complaints};
 
 #[test]
 fn the_example_on_the_page_is_a_record() {

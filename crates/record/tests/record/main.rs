@@ -16,6 +16,9 @@ use jsonschema::Validator;
 use serde_json::Value;
 use tapstone_record::SCHEMA_JSON;
 
+/// The page that explains the format.
+const PAGE: &str = include_str!("../../../../docs/FORMAT.md");
+
 /// The example records: what each verb writes, with every field used at least once.
 fn examples() -> Vec<(PathBuf, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/examples");

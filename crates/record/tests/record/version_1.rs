@@ -3,9 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use tapstone_record::{Record, RecordError};
+use tapstone_record::{Record, RecordError, SCHEMA_JSON};
 
-use crate::examples;
+use crate::{PAGE, examples};
 
 /// What version 1 had for an example of this name.
 fn before(name: &str) -> String {
@@ -21,6 +21,38 @@ fn each_example_of_version_1_is_read_as_that_of_version_2() {
         let written: Value = serde_json::from_str(&old.to_json().unwrap()).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(&text).unwrap(), "{name}");
     }
+}
+
+/// The names that version 1 alone has, by the table of docs/FORMAT.md.
+fn old_names() -> Vec<&'static str> {
+    let (_, table) = PAGE.split_once("| version 1 | version 2 |\n").unwrap();
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let old = rows.map(|row| row.split('`').nth(1).unwrap().rsplit('.').next().unwrap());
+    old.filter(|name| !SCHEMA_JSON.contains(&format!("\"{name}\": {{"))).collect()
+}
+
+#[test]
+fn no_page_reads_a_field_by_the_name_that_version_1_had() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let names = old_names();
+    assert!(names.len() > 20, "{names:?}");
+    let mut pages = 0;
+    for page in fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
+        if page.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        let text = text.split("| version 1 | version 2 |").next().unwrap();
+        for name in &names {
+            let mut read = vec![format!(".{name}["), format!(".{name}."), format!("[\"{name}\"]")];
+            // `off` and `rows` are words of other things, too.
+            read.extend(name.contains('_').then(|| format!("`{name}`")));
+            let found = read.iter().find(|read| text.contains(read.as_str()));
+            assert_eq!(found, None, "{}", page.display());
+        }
+        pages += 1;
+    }
+    assert!(pages > 20, "{pages}");
 }
 
 #[test]

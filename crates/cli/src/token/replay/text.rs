@@ -156,6 +156,9 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
     if replay.plan.stand_in_reads > 0 {
         let _ = writeln!(text, "  ! {}", stand_in_text(replay.plan.stand_in_reads));
     }
+    if let Some(cut_short) = cut_short_text(&replay.verified) {
+        let _ = writeln!(text, "  ! {cut_short}");
+    }
     if replay.outcome.interrupted {
         text.push_str("  ! the replay was interrupted: calls are missing here\n");
     }
@@ -183,6 +186,16 @@ fn verified_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> String {
         thousands(eligible),
         if is_sample { ", drawn at random" } else { "" }
     )
+}
+
+/// What follows where not all results that were drawn were judged in the time for it.
+pub(super) fn cut_short_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> Option<String> {
+    let is_cut_short = verified.values().any(|found| found.is_cut_short);
+    is_cut_short.then(|| {
+        "not all results that were drawn could be judged, for want of time or room: nothing follows \
+         for those that were not"
+            .to_owned()
+    })
 }
 
 /// How late calls were whose moments are fixed.
@@ -333,6 +346,11 @@ mod tests {
         assert!(said(5, 3, 0).contains("at random") && !said(5, 5, 0).contains("at random"));
         let cut_short = VerifiedWork { is_cut_short: true, ..found(5, 3, 0) };
         assert!(!said_of(cut_short).contains("at random"));
+        let warned = |found| {
+            let kind = OperationKind { function: "C_Sign", mechanism: None };
+            cut_short_text(&BTreeMap::from([(kind, found)])).is_some()
+        };
+        assert!(warned(cut_short) && !warned(found(5, 3, 0)));
         assert!(said(0, 0, 0).starts_with("nothing"));
         assert!(said(5, 0, 0).contains("0 of 5") && !said(5, 0, 0).contains("right"));
         assert!(said(5, 3, 0).contains("3 of 5") && said(5, 3, 0).ends_with("all of those right"));
