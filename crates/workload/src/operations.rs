@@ -6,6 +6,9 @@ use tapstone_measure::units::Nanos;
 
 use crate::model::{Workload, WorkloadCall};
 
+/// CKR_BUFFER_TOO_SMALL.
+const BUFFER_TOO_SMALL: u64 = 0x150;
+
 /// What an operation does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationKind {
@@ -34,7 +37,8 @@ pub struct TokenOperation {
     pub object: u32,
     /// Bytes that it was given.
     pub input_bytes: u64,
-    /// What the call that failed returned; 0 when none did.
+    /// What the call that failed returned; 0 when none did. Of a call whose buffer was too small and
+    /// that was made again, what it returned then.
     pub result: u64,
     /// A call of it failed in a replay, and not when it was recorded: its time is none of such an
     /// operation's.
@@ -101,11 +105,12 @@ fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
     let taken = call.duration.0.saturating_add(call.held_up.0);
     operation.in_calls = Nanos(operation.in_calls.0.saturating_add(taken));
     operation.calls += 1;
-    // Of a search those are objects.
-    if !call.only_length && call.function != "C_FindObjects" {
+    // Of a search those are objects; what had no room for its result is given again.
+    let is_asked_again = call.only_length || call.result == BUFFER_TOO_SMALL;
+    if !is_asked_again && call.function != "C_FindObjects" {
         operation.input_bytes = operation.input_bytes.saturating_add(call.input_bytes.into());
     }
-    if operation.result == 0 {
+    if matches!(operation.result, 0 | BUFFER_TOO_SMALL) {
         operation.result = call.result;
     }
     operation.fails_anew |= call.fails_anew;
@@ -114,7 +119,6 @@ fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
 /// A call that only asked for a length leaves its operation open (PKCS#11, 5.2), and so does one
 /// whose buffer was too small.
 fn ends_operation(call: &WorkloadCall) -> bool {
-    const BUFFER_TOO_SMALL: u64 = 0x150;
     !call.only_length && call.result != BUFFER_TOO_SMALL
 }
 
@@ -184,6 +188,24 @@ mod tests {
         let length = WorkloadCall { only_length: true, ..call("C_Sign", 1, 2) };
         let calls = vec![call("C_SignInit", 1, 1), length, call("C_Sign", 1, 30)];
         assert_eq!(told(calls), [("C_Sign", 3, 33, 0)]);
+    }
+
+    #[test]
+    fn a_signature_that_a_larger_buffer_held_went_well() {
+        let given = |function, result, output| WorkloadCall {
+            result,
+            input_bytes: 32,
+            output_bytes: output,
+            ..call(function, 1, 2)
+        };
+        let begin = || call("C_SignInit", 1, 1);
+        let calls = vec![begin(), given("C_Sign", 0x150, 0), given("C_Sign", 0, 256)];
+        assert_eq!(told(calls.clone()), [("C_Sign", 3, 5, 0)]);
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        let all = operations(&Workload { threads, ..Workload::default() });
+        assert_eq!(all[0].input_bytes, 32, "the same input");
+        // Nobody asked again.
+        assert_eq!(told(vec![begin(), given("C_Sign", 0x150, 0)]), [("C_Sign", 2, 3, 0x150)]);
     }
 
     #[test]
