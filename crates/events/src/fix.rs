@@ -71,7 +71,7 @@ pub enum Fix {
     /// `no-busy-wait[:FUNCTION]`: the clock hurries while the function spins;
     /// `no-busy-wait:program`: who asks in vain waits in between.
     NoBusyWait(WaitsIn),
-    /// `memoise:FUNCTION`: the lookup's first answer, or the file that was opened, is given again.
+    /// `memoise:FUNCTION`: the lookup's first answer is given again.
     Memoise(WatchedFunction),
     /// `cache-apdu`: a reading command's first answer is given again.
     CacheApdu,
@@ -137,9 +137,8 @@ pub enum FixError {
     },
     /// The function cannot be memoised.
     #[error(
-        "memoise: what {0} answers cannot be given again\n\
-         hint: memoise takes {files}, {list}, and those with _r",
-        files = STREAMS.join(", "), list = MEMOISABLE.join(", ")
+        "memoise: the answers of {0} cannot be copied: their layout is not known\n\
+         hint: memoise takes {list}, and those with _r", list = MEMOISABLE.join(", ")
     )]
     NotMemoisable(String),
 }
@@ -159,9 +158,6 @@ const MEMOISABLE: [&str; 8] = [
     "getgrnam",
     "getgrgid",
 ];
-
-/// Functions whose streams the probe can give again.
-const STREAMS: [&str; 2] = ["fopen", "fopen64"];
 
 impl Fix {
     /// Its name without what it is about.
@@ -198,7 +194,7 @@ impl Fix {
 
     /// What else it changes than what it is for.
     #[must_use]
-    pub fn caution(&self) -> Option<&'static str> {
+    pub const fn caution(&self) -> Option<&'static str> {
         match self {
             Self::NoSleep(_) => Some("a loop that tries again a number of times gives up earlier"),
             Self::NoBusyWait(WaitsIn::Program) => {
@@ -223,10 +219,6 @@ impl Fix {
             Self::KeepSession => Some(
                 "closed sessions stay open on the token, until another call could notice or the \
                  program ends",
-            ),
-            Self::Memoise(function) if STREAMS.contains(&function.name()) => Some(
-                "the program still takes apart what it reads, so that a repair saves more; a change \
-                 through a mapping of the file is not seen until the kernel writes it back",
             ),
             Self::Memoise(_) => Some("a change of the database is not seen while the program runs"),
             Self::Delay { .. } | Self::WholeRead | Self::TcpNodelay => None,
@@ -285,7 +277,7 @@ impl FromStr for Fix {
             "memoise" => {
                 let function = function(needed()?)?;
                 let plain = function.name().strip_suffix("_r").unwrap_or(function.name());
-                if !MEMOISABLE.contains(&plain) && !STREAMS.contains(&plain) {
+                if !MEMOISABLE.contains(&plain) {
                     return Err(FixError::NotMemoisable(function.name().to_owned()));
                 }
                 Ok(Self::Memoise(function))
@@ -302,12 +294,11 @@ impl FromStr for Fix {
     }
 }
 
-/// A function that calls can be changed in: not a libc call, but for lookups and files.
+/// A function that calls can be changed in: not a libc call, but for lookups.
 fn watched(fix: &str, name: &str) -> Result<WatchedFunction, FixError> {
     let fits = |watched: &WatchedFunction| match watched.family() {
         Family::Libc(kind) => {
-            let is_question = matches!(kind, Kind::LookupName | Kind::LookupNumber | Kind::Open);
-            fix == "memoise" && is_question
+            fix == "memoise" && matches!(kind, Kind::LookupName | Kind::LookupNumber)
         }
         _ => fix != "memoise",
     };
@@ -345,7 +336,6 @@ mod tests {
             "no-sleep:SCardEndTransaction",
             "no-sleep:program",
             "memoise:getpwnam_r",
-            "memoise:fopen",
             "no-busy-wait:program",
             "no-busy-wait:SCardGetStatusChange",
             "memoise:getprotobynumber",
@@ -408,7 +398,6 @@ mod tests {
             ("keep-login", Some("stays logged in")),
             ("keep-session", Some("stay open")),
             ("memoise:getpwnam", Some("a change of the database")),
-            ("memoise:fopen", Some("a repair saves more")),
             ("delay:C_Sign=1ms", None),
             ("whole-read", None),
             ("tcp-nodelay", None),
@@ -426,8 +415,7 @@ mod tests {
             ("no-sleep:SCardEndTransactions", "did you mean SCardEndTransaction?"),
             ("memoise", "memoise needs a function"),
             ("memoise:C_Sign", "no function \"C_Sign\""),
-            ("memoise:getaddrinfo", "cannot be given again"),
-            ("memoise:openat", "what openat answers cannot be given again"),
+            ("memoise:getaddrinfo", "cannot be copied"),
             ("memoise:getprotobynam", "did you mean getprotobyname?"),
             ("no-sleep:getpwnam", "no function \"getpwnam\" is watched"),
             ("memoise:nanosleep", "no function \"nanosleep\" is watched"),

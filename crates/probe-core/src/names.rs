@@ -3,12 +3,12 @@
 use crate::functions::{FUNCTIONS, Family, Kind};
 
 /// Functions that are not recorded, but say what the probe has to know: that calls are left without
-/// returning, that the program limits its memory, that it starts another one, and that streams or
-/// descriptors go where a fix does not follow. Their numbers follow those of [`FUNCTIONS`].
+/// returning, that the program limits its memory, and that it starts another one. Their numbers
+/// follow those of [`FUNCTIONS`].
 ///
 /// Some take any number of arguments (execl and the like): what follows a hook finds the stack as
 /// its caller left it.
-pub const HOOKS: [&str; 55] = [
+pub const HOOKS: [&str; 22] = [
     "longjmp",
     "_longjmp",
     "siglongjmp",
@@ -31,39 +31,6 @@ pub const HOOKS: [&str; 55] = [
     "_exit",
     "_Exit",
     "quick_exit",
-    "fileno",
-    "fileno_unlocked",
-    "freopen",
-    "freopen64",
-    "dup2",
-    "dup3",
-    "fork",
-    "vfork",
-    "_Fork",
-    "clone",
-    "daemon",
-    "forkpty",
-    "popen",
-    "close_range",
-    "closefrom",
-    "chroot",
-    "unshare",
-    "setns",
-    "setuid",
-    "seteuid",
-    "setreuid",
-    "setresuid",
-    "setfsuid",
-    "setgid",
-    "setegid",
-    "setregid",
-    "setresgid",
-    "setfsgid",
-    "setgroups",
-    "initgroups",
-    "fcloseall",
-    "pivot_root",
-    "capset",
 ];
 
 /// What one of [`HOOKS`] says, and in which of its arguments.
@@ -85,15 +52,6 @@ pub enum Hook {
     Spawn,
     /// _exit(2): the process ends now, and no object is closed before.
     Exit,
-    /// fileno(3): the first argument is a stream whose descriptor is used.
-    StreamGoes,
-    /// freopen(3): the third argument is a stream that becomes another file's.
-    StreamBecomes,
-    /// dup2(2): the second argument is a descriptor that becomes another file's.
-    DescriptorBecomes,
-    /// Another process will have the descriptors, all of them are closed, or other files may be
-    /// opened than before.
-    Parts,
 }
 
 /// What the hook of that number says: a place in [`HOOKS`].
@@ -106,11 +64,7 @@ pub fn hook(number: usize) -> Hook {
         9 => Hook::LockMemory,
         10..17 => Hook::Exec,
         17 | 18 => Hook::Spawn,
-        19..22 => Hook::Exit,
-        22 | 23 => Hook::StreamGoes,
-        24 | 25 => Hook::StreamBecomes,
-        26 | 27 => Hook::DescriptorBecomes,
-        _ => Hook::Parts,
+        _ => Hook::Exit,
     }
 }
 
@@ -309,10 +263,6 @@ pub mod known {
         OPENAT64 = "openat64";
         CLOCK_GETTIME = "clock_gettime";
         CLOSE = "close";
-        FOPEN = "fopen";
-        FOPEN64 = "fopen64";
-        FCLOSE = "fclose";
-        SYSTEM = "system";
         FLOCK = "flock";
         MUTEX_LOCK = "pthread_mutex_lock";
         RDLOCK = "pthread_rwlock_rdlock";
@@ -401,18 +351,6 @@ mod tests {
         }
         assert_eq!(said("posix_spawn"), Hook::Spawn);
         assert_eq!(said("posix_spawnp"), Hook::Spawn);
-        for name in ["fileno", "fileno_unlocked"] {
-            assert_eq!(said(name), Hook::StreamGoes, "{name}");
-        }
-        for name in ["freopen", "freopen64"] {
-            assert_eq!(said(name), Hook::StreamBecomes, "{name}");
-        }
-        for name in ["dup2", "dup3"] {
-            assert_eq!(said(name), Hook::DescriptorBecomes, "{name}");
-        }
-        for name in ["fork", "vfork", "popen", "closefrom", "setuid", "capset"] {
-            assert_eq!(said(name), Hook::Parts, "{name}");
-        }
     }
 
     /// The hash of `o` and 0x90 is that of `p` and `o`: 33 · 0x6F + 0x90 = 33 · 0x70 + 0x6F.

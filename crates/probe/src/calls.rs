@@ -228,8 +228,7 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
     let LeafWords { b, .. } = unsafe {
-        let by = answered_by(frame);
-        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd, by);
+        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd);
         capture::capture_leaf(function, kind, frame)
     };
     // select(2) has overwritten the set in which it was.
@@ -256,9 +255,8 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
 fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = libc_kind(function) else { return };
-    let by = answered_by(frame);
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning, by) };
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
     service::note_descriptor(kind, frame, frame.note);
     let time = end.saturating_sub(frame.start);
     if ticks().ending_of_wait(kind, time) == LeafEnding::TakenBack {
@@ -272,9 +270,8 @@ fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
 fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = libc_kind(function) else { return };
-    let by = answered_by(frame);
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning, by) };
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
     service::note_descriptor(kind, frame, frame.note);
     let written = frame.written;
     if written.is_null() || !thread.end_wait(frame.place()) {

@@ -1,6 +1,6 @@
 //! Functions that are not recorded, but say what the probe has to know: that calls are left without
 //! returning, that the program limits its memory, that it starts another one, in which the probe
-//! then begins, or does not, that it ends, and that it takes streams or descriptors elsewhere.
+//! then begins, or does not, and that it ends.
 
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::{Hook, hook};
@@ -8,7 +8,6 @@ use tapstone_probe_core::text::text_argument;
 use tapstone_probe_core::wire::{EVENT_ENDS, EVENT_STARTS, Head, STARTS_CHILD, STARTS_HERE};
 
 use crate::file::SharedFile;
-use crate::fixes::streams;
 use crate::process::now;
 use crate::thread;
 use crate::{fixes, limit, process, sys};
@@ -34,20 +33,10 @@ pub(crate) unsafe fn hook_called(number: usize, frame: &Frame) {
         }
         Hook::SetLimitOf => {}
         Hook::LockMemory => limit::lock_memory(),
-        Hook::Exec => {
-            streams::program_parts();
-            // SAFETY: a path, which ends with a zero.
-            unsafe { program_starts(here, first, STARTS_HERE) }
-        }
-        Hook::Spawn => {
-            streams::program_parts();
-            // SAFETY: as above.
-            unsafe { program_starts(here, second, STARTS_CHILD) }
-        }
-        Hook::StreamGoes => streams::stream_goes(first),
-        Hook::StreamBecomes => streams::stream_goes(third),
-        Hook::DescriptorBecomes => streams::descriptor_becomes(second),
-        Hook::Parts => streams::program_parts(),
+        // SAFETY: a path, which ends with a zero.
+        Hook::Exec => unsafe { program_starts(here, first, STARTS_HERE) },
+        // SAFETY: as above.
+        Hook::Spawn => unsafe { program_starts(here, second, STARTS_CHILD) },
         Hook::Exit => process_ends(here),
     }
 }

@@ -7,15 +7,12 @@ use core::ops::Range;
 const READ: usize = 0;
 const OPEN: usize = 2;
 const CLOSE: usize = 3;
-const STAT: usize = 4;
 const FSTAT: usize = 5;
-const LSEEK: usize = 8;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const RT_SIGPROCMASK: usize = 14;
 const IOCTL: usize = 16;
-const PREAD64: usize = 17;
 const SCHED_YIELD: usize = 24;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
@@ -25,7 +22,6 @@ const GETSOCKOPT: usize = 55;
 const READLINK: usize = 89;
 const GETPPID: usize = 110;
 const SIGALTSTACK: usize = 131;
-const FSTATFS: usize = 138;
 const GETTID: usize = 186;
 const CLOCK_GETTIME: usize = 228;
 const TGKILL: usize = 234;
@@ -310,76 +306,6 @@ pub(crate) fn program(path: &mut [u8]) -> usize {
     // SAFETY: the kernel fills the slice.
     let length = unsafe { call(READLINK, [link, path.as_mut_ptr() as usize, path.len(), 0, 0, 0]) };
     length.max(0) as usize
-}
-
-/// What the kernel says of the file that a path leads to: its `struct stat`.
-///
-/// # Safety
-/// The path ends with a zero.
-pub(crate) unsafe fn file_at(path: *const u8) -> Option<[u64; STAT_BYTES / 8]> {
-    let mut words = [0; STAT_BYTES / 8];
-    // SAFETY: the caller's promise; the kernel fills the words.
-    let result = unsafe { call(STAT, [path as usize, words.as_mut_ptr() as usize, 0, 0, 0, 0]) };
-    (result == 0).then_some(words)
-}
-
-/// The same of an open one.
-pub(crate) fn file_of(descriptor: i32) -> Option<[u64; STAT_BYTES / 8]> {
-    let mut words = [0; STAT_BYTES / 8];
-    let at = words.as_mut_ptr() as usize;
-    // SAFETY: the kernel fills the words.
-    let result = unsafe { call(FSTAT, [descriptor as usize, at, 0, 0, 0, 0]) };
-    (result == 0).then_some(words)
-}
-
-/// The kind of file system that an open file is in (statfs(2), f_type).
-pub(crate) fn file_system_of(descriptor: i32) -> Option<u64> {
-    const STATFS_WORDS: usize = 15;
-    let mut words = [0_u64; STATFS_WORDS];
-    let at = words.as_mut_ptr() as usize;
-    // SAFETY: the kernel fills the words: 120 bytes.
-    let result = unsafe { call(FSTATFS, [descriptor as usize, at, 0, 0, 0, 0]) };
-    (result == 0).then_some(words[0])
-}
-
-/// Opens a file to read it.
-///
-/// # Safety
-/// The path ends with a zero.
-pub(crate) unsafe fn open_to_read(path: *const u8, closes_on_exec: bool) -> Option<i32> {
-    let flags = if closes_on_exec { O_CLOEXEC } else { 0 };
-    // SAFETY: the caller's promise.
-    let result = unsafe { call(OPEN, [path as usize, flags, 0, 0, 0, 0]) };
-    (result >= 0).then_some(result as i32)
-}
-
-/// Closes a descriptor that is the probe's alone.
-pub(crate) fn close(descriptor: i32) {
-    // SAFETY: nobody else uses it.
-    unsafe { call(CLOSE, [descriptor as usize, 0, 0, 0, 0, 0]) };
-}
-
-/// Moves an open file to so many bytes from its beginning.
-pub(crate) fn seek(descriptor: i32, offset: usize) {
-    // SAFETY: touches no memory.
-    unsafe { call(LSEEK, [descriptor as usize, offset, 0, 0, 0, 0]) };
-}
-
-/// Reads what an open file begins with, wherever it is. Returns how much that was.
-pub(crate) fn read_at_start(descriptor: i32, to: &mut [u8]) -> usize {
-    let at = to.as_mut_ptr() as usize;
-    // SAFETY: the kernel fills the slice.
-    let read = unsafe { call(PREAD64, [descriptor as usize, at, to.len(), 0, 0, 0]) };
-    read.max(0) as usize
-}
-
-/// The clock that files' times are from, in seconds and nanoseconds.
-pub(crate) fn wall_clock() -> [u64; 2] {
-    const CLOCK_REALTIME: usize = 0;
-    let mut time = [0_u64; 2];
-    // SAFETY: the kernel writes two words.
-    unsafe { call(CLOCK_GETTIME, [CLOCK_REALTIME, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
-    time
 }
 
 pub(crate) fn is_terminal(descriptor: u32) -> bool {

@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod cards;
-mod files;
 #[path = "../fixtures/mod.rs"]
 #[allow(dead_code, reason = "each of these programs needs a part of it")]
 mod fixtures;

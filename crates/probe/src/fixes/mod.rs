@@ -9,7 +9,6 @@ mod keep;
 mod lookup;
 mod nodelay;
 mod shared_cache;
-pub(crate) mod streams;
 mod wait;
 
 use tapstone_probe_core::busy_wait::Polled;
@@ -144,16 +143,8 @@ pub(crate) unsafe fn before_leaf(
             nodelay::before_write(frame.arguments[0] as u32);
             FixAnswer::Call
         }
-        // SAFETY: as above.
-        Kind::Open => unsafe { streams::before_open(frame, function) },
         Kind::Close if function == known::CLOSE => {
             nodelay::closed(frame.arguments[0] as u32);
-            streams::descriptor_closed(frame.arguments[0] as u32);
-            FixAnswer::Call
-        }
-        Kind::Close if function == known::FCLOSE => streams::before_close(frame),
-        Kind::Children if function == known::SYSTEM => {
-            streams::before_shell();
             FixAnswer::Call
         }
         _ => FixAnswer::Call,
@@ -171,7 +162,6 @@ pub(crate) unsafe fn after_leaf(
     function: u32,
     kind: Kind,
     timing: LeafTiming,
-    by: AnsweredBy,
 ) {
     if none() {
         return;
@@ -185,8 +175,6 @@ pub(crate) unsafe fn after_leaf(
         }
         // SAFETY: as above.
         Kind::LookupName | Kind::LookupNumber => unsafe { lookup::after_call(frame, function) },
-        // SAFETY: as above.
-        Kind::Open => unsafe { streams::after_open(frame, function, by) },
         _ => {}
     }
 }
