@@ -13,7 +13,7 @@
 //!   work on.
 //! - [`callers`]: where calls come from; [`cost`]: what watching itself costs.
 //! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`session_keeper`], [`lookup`],
-//!   [`stream_keeper`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
+//!   [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
 
 #[cfg(test)]
@@ -39,7 +39,6 @@ pub mod lookup;
 pub mod names;
 pub mod reads;
 pub mod session_keeper;
-pub mod stream_keeper;
 pub mod text;
 pub mod totals;
 pub mod wire;
