@@ -50,8 +50,8 @@ pub enum RecordError {
     Malformed {
         /// The path of the file that could not be parsed.
         path: PathBuf,
-        /// Where in the file; nothing of a record of version 1, which is read from its fields by
-        /// name.
+        /// Where in the file; not known of a record of version 1, whose fields are renamed before
+        /// they are read.
         position: Option<Position>,
         /// The field, for example `results[0].window.seconds`.
         field: String,

@@ -9,6 +9,7 @@ use tapstone_files::{Access, FileLimit};
 
 use crate::error::{Position, RecordError};
 use crate::record::{Record, SchemaName};
+use crate::unique_fields::UniqueFields;
 use crate::version_1;
 
 impl Record {
@@ -16,8 +17,8 @@ impl Record {
     ///
     /// # Errors
     /// When there is no such file, when it is no record of version 1 or 2, and when a field is
-    /// malformed: the error then names file, line and field, of version 1 the field as version 2
-    /// calls it.
+    /// malformed: the error then names file, line and field; of a record of version 1 the field as
+    /// version 2 calls it.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let text = tapstone_files::read_text(path, FileLimit::RECORD)
@@ -39,7 +40,9 @@ impl Record {
         };
         match version(text, origin)? {
             Version::Current => parse(text),
-            Version::One => parse(text).and_then(from_version_1),
+            Version::One => {
+                parse::<UniqueFields>(text).and_then(|_| parse(text)).and_then(from_version_1)
+            }
             // Broken JSON, or cut off: said with the field in which that is.
             Version::Unreadable => parse::<Value>(text).and_then(|_| parse(text)),
         }

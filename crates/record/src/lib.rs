@@ -59,6 +59,7 @@ mod schema;
 mod target;
 mod trace;
 mod transcribe;
+mod unique_fields;
 mod version_1;
 mod within;
 

@@ -2,6 +2,7 @@
 //! module, by software that the token has no part in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -31,20 +32,21 @@ pub struct VerifiedWork {
     pub checked: u64,
     /// Those that were wrong.
     pub wrong: u64,
-    /// Not all that were to be judged were: those that were are no random sample.
+    /// Some that were drawn were not judged, so that the others are no random sample.
     pub is_cut_short: bool,
 }
 
 /// Judges the results of a replay that its plan has chosen, by kind of operation; those that are not
-/// judged in this time stay unchecked.
+/// judged in this time, or before somebody wants to end, stay unchecked.
 #[must_use]
 pub fn verify_replay(
     processes: &[ReplayProcess],
     evidence: &[ReplayEvidence],
     replayed: &[Vec<ReplayedThread>],
     time: Duration,
+    stop: &AtomicBool,
 ) -> BTreeMap<OperationKind, VerifiedWork> {
-    let mut judge = Judge { until: Instant::now() + time, ..Judge::new() };
+    let mut judge = Judge { until: Instant::now() + time, stop, found: BTreeMap::new() };
     for ((process, known), threads) in processes.iter().zip(evidence).zip(replayed) {
         let noise = noise(process.seed, process.longest_input);
         let judged = JudgedProcess { process, known, noise: &noise };
@@ -62,8 +64,9 @@ struct JudgedProcess<'a> {
     noise: &'a [u8],
 }
 
-struct Judge {
+struct Judge<'a> {
     until: Instant,
+    stop: &'a AtomicBool,
     found: BTreeMap<OperationKind, VerifiedWork>,
 }
 
@@ -77,11 +80,7 @@ struct OpenWork<'a> {
     is_kept: bool,
 }
 
-impl Judge {
-    fn new() -> Self {
-        Self { until: Instant::now(), found: BTreeMap::new() }
-    }
-
+impl Judge<'_> {
     fn judge_thread(&mut self, at: JudgedProcess<'_>, number: usize, went: &ReplayedThread) {
         let steps = &at.process.threads[number].steps;
         let mut kept = went.results.iter().peekable();
@@ -155,7 +154,8 @@ impl Judge {
             result: &done.result,
         };
         let kind = OperationKind { function: work, mechanism: Some(mechanism.number) };
-        let is_checked = last.is_judged && done.is_kept && Instant::now() < self.until;
+        let has_time = || Instant::now() < self.until && !self.stop.load(Relaxed);
+        let is_checked = last.is_judged && done.is_kept && has_time();
         let verdict = match (is_checked, last.input) {
             (false, _) if judged.can_be_judged(work) => None,
             (false, _) => return,
@@ -200,5 +200,41 @@ fn opened(at: JudgedProcess<'_>, place: u32, result: &[u8]) -> Verdict {
     match prepared_input(wanted, at.noise) == result {
         true => Verdict::Right,
         false => Verdict::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::{KeptResult, ReplayedCall};
+    use crate::plan::{ReplayOptions, plan_replay};
+    use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
+
+    /// Wrong digests of SHA-256, judged unless somebody wants to end.
+    fn judged(stop: bool) -> VerifiedWork {
+        const SHA256: u64 = 0x250;
+        let call = |function| WorkloadCall { session: 1, ..WorkloadCall::named(function) };
+        let begin = WorkloadCall { mechanism: Some(SHA256), ..call("C_DigestInit") };
+        let work = WorkloadCall { input_bytes: 32, output_bytes: 32, ..call("C_Digest") };
+        let calls = [begin, work].repeat(5);
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        let load = Workload { threads, ..Workload::default() };
+        let plan = plan_replay(&load, &ReplayOptions::default()).unwrap();
+        let went = ReplayedCall { is_called: true, ..ReplayedCall::default() };
+        let kept = |number: u32| KeptResult { step: 2 * number + 1, bytes: vec![0; 32] };
+        let thread = ReplayedThread { times: vec![went; 10], results: (0..5).map(kept).collect() };
+        let evidence = [ReplayEvidence::default()];
+        let stop = AtomicBool::new(stop);
+        let time = Duration::from_secs(600);
+        let found = verify_replay(&plan.processes, &evidence, &[vec![thread]], time, &stop);
+        found[&OperationKind { function: "C_Digest", mechanism: Some(SHA256) }]
+    }
+
+    #[test]
+    fn whoever_wants_to_end_does_not_wait_for_what_is_not_judged_yet() {
+        let all = VerifiedWork { eligible: 5, checked: 5, wrong: 5, is_cut_short: false };
+        assert_eq!(judged(false), all);
+        let none = VerifiedWork { eligible: 5, checked: 0, wrong: 0, is_cut_short: true };
+        assert_eq!(judged(true), none);
     }
 }

@@ -6,7 +6,7 @@ use tapstone_measure::units::Nanos;
 
 use crate::model::{Workload, WorkloadCall};
 
-/// CKR_BUFFER_TOO_SMALL.
+/// CKR_BUFFER_TOO_SMALL: the operation goes on (PKCS#11, 5.2).
 const BUFFER_TOO_SMALL: u64 = 0x150;
 
 /// What an operation does.

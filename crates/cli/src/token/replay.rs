@@ -6,6 +6,8 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -59,13 +61,13 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     }
     let interrupt = interrupt::flag_on_signals()?;
     let mut record = empty_record();
-    let mut controller = target::open(arguments, interrupt)?;
+    let mut controller = target::open(arguments, Arc::clone(&interrupt))?;
     options.devices = controller.targets.len() as u32;
     leftovers::remove_keys_of_dead_runs(&mut controller)?;
     record.target = target::describe(&controller, None);
     let machine = LoadWatch::start();
     let recorded = recorded_part(&workload, &plan.processes);
-    let judges = !arguments.keys.no_verify;
+    let judging = (!arguments.keys.no_verify).then_some(&*interrupt);
     let tokens = (0..controller.targets.len()).map(|token| controller.mechanisms(token));
     let unlisted = unlisted_operations(&recorded, &tokens.collect::<Result<Vec<_>, _>>()?);
     if !arguments.output.shared.quiet && !unlisted.is_empty() {
@@ -87,7 +89,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
         Some(bound) => {
             let quiet = arguments.output.shared.quiet;
             let search =
-                scale::Search { workload: &workload, recorded: &recorded, bound, judges, quiet };
+                scale::Search { workload: &workload, recorded: &recorded, bound, judging, quiet };
             search.run(&options, most_scale(&plan, options.devices), &mut one_replay)
         }
     };
@@ -97,7 +99,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let mut recorded = recorded;
     let Went { plan: made, outcome, .. } = &went;
     mark_failures(&mut recorded, &plan.processes, &made.processes, &outcome.threads, &workload);
-    let replay = went.replay(&workload, &recorded, judges);
+    let replay = went.replay(&workload, &recorded, judging);
     describe(&mut record, &replay, file);
     record.warnings.extend(unlisted.iter().map(unlisted_sentence));
     for trouble in &went.outcome.trouble {
@@ -115,7 +117,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
         crate::output::Format::Text => Ok(text),
         _ => output.shown(&record, &crate::output::style(output.verbose)),
     })?;
-    Ok(exit(&replay))
+    Ok(if interrupt.load(Relaxed) { Exit::NotMeasured } else { exit(&replay) })
 }
 
 /// `of about 30 s: replaying 3x`, behind the time since it began.
@@ -160,15 +162,16 @@ impl Went {
         Self { plan, outcome, measured, own_share: None }
     }
 
-    /// Beside what was recorded, with its results judged where that is wanted.
+    /// Beside what was recorded, with its results judged where that is wanted, until somebody wants
+    /// to end.
     fn replay<'a>(
         &'a self,
         workload: &'a Workload,
         recorded: &'a Workload,
-        judges: bool,
+        judging: Option<&AtomicBool>,
     ) -> Replay<'a> {
         let Self { plan, outcome, measured, .. } = self;
-        let verified = if judges { verify(plan, outcome) } else { BTreeMap::new() };
+        let verified = judging.map(|stop| verify(plan, outcome, stop)).unwrap_or_default();
         Replay { workload, plan, outcome, recorded, measured, verified }
     }
 }
@@ -213,10 +216,17 @@ fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
 }
 
 /// Judges the results after the token is closed.
-fn verify(plan: &ReplayPlan, outcome: &ReplayOutcome) -> BTreeMap<OperationKind, VerifiedWork> {
+fn verify(
+    plan: &ReplayPlan,
+    outcome: &ReplayOutcome,
+    stop: &AtomicBool,
+) -> BTreeMap<OperationKind, VerifiedWork> {
     /// Longer nobody waits for it; what is left is told as not checked.
     const LONGEST: Duration = Duration::from_secs(60);
-    verify_replay(&plan.processes, &outcome.evidence, &outcome.threads, LONGEST)
+    // Who ended the replay wants what there is of it to be judged.
+    let nobody = AtomicBool::new(false);
+    let stop = if outcome.interrupted { &nobody } else { stop };
+    verify_replay(&plan.processes, &outcome.evidence, &outcome.threads, LONGEST, stop)
 }
 
 /// `None`: nothing of it was judged.

@@ -78,6 +78,20 @@ fn a_record_of_version_1_that_is_cut_off_is_refused_with_line_and_field() {
 }
 
 #[test]
+fn a_field_of_version_1_that_is_there_twice_is_refused() {
+    let text = before("card.json");
+    let twice = [
+        text.replacen("\"completed\": ", "\"completed\": 7, \"completed\": ", 1),
+        text.trim_end().strip_suffix('}').unwrap().to_owned() + ", \"results\": []}",
+    ];
+    for (text, field) in twice.iter().zip(["completed", "results"]) {
+        let error = Record::from_json(text, "old.json").unwrap_err().to_string();
+        assert!(error.contains(&format!("duplicate field `{field}`")), "{error}");
+        assert!(error.starts_with("old.json:"), "{error}");
+    }
+}
+
+#[test]
 fn what_version_1_did_not_know_is_ignored_wherever_it_is() {
     let text = before("doors.json");
     let known = Record::from_json(&text, "old.json").unwrap();

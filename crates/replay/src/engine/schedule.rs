@@ -31,7 +31,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn of(steps: &[ReplayStep]) -> Self {
+    pub(super) fn new(steps: &[ReplayStep]) -> Self {
         let mut known: HashMap<ReplayStep, u32> = HashMap::new();
         let mut calls = Vec::new();
         let steps = steps.iter().map(|step| {
@@ -81,7 +81,7 @@ mod tests {
         let plan = plan_replay(&load, &ReplayOptions::default()).unwrap();
         let steps = &plan.processes[0].threads[0].steps;
 
-        let schedule = Schedule::of(steps);
+        let schedule = Schedule::new(steps);
         assert_eq!(schedule.calls.len(), 2);
         let again: Vec<ReplayStep> = schedule
             .steps()

@@ -47,7 +47,7 @@ impl ThreadMemory {
     /// As much as these steps took when they were recorded; results no more than there is room for.
     pub(super) fn for_steps(steps: &[ReplayStep], room: &AtomicUsize) -> Self {
         let times = memory_for(steps.len(), ReplayedCall::default());
-        Self { schedule: Schedule::of(steps), times, results: KeptBytes::for_steps(steps, room) }
+        Self { schedule: Schedule::new(steps), times, results: KeptBytes::for_steps(steps, room) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--scale-until 'p99 <= 20ms'`: how many times a recorded load keeps a latency.
 
 use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
 
 use tapstone_measure::exceedance::{GeneratorHealth, RateLevel};
 use tapstone_measure::latency_bound::LatencyBound;
@@ -56,8 +57,8 @@ pub(super) struct Search<'a> {
     /// The part of the recording that is replayed.
     pub(super) recorded: &'a Workload,
     pub(super) bound: LatencyBound,
-    /// Results are judged in software.
-    pub(super) judges: bool,
+    /// Results are judged in software, until this says to end; not where it is not there.
+    pub(super) judging: Option<&'a AtomicBool>,
     pub(super) quiet: bool,
 }
 
@@ -102,7 +103,7 @@ impl Search<'_> {
                 }
                 went => went?,
             };
-            let replay = went.replay(self.workload, self.recorded, self.judges);
+            let replay = went.replay(self.workload, self.recorded, self.judging);
             let has_failed = replay.new_failures() > 0 || replay.wrong_results() > 0;
             if went.outcome.interrupted || !went.outcome.trouble.is_empty() || has_failed {
                 stopped = match went.outcome.interrupted {

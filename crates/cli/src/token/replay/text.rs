@@ -192,8 +192,8 @@ fn verified_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> String {
 pub(super) fn cut_short_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> Option<String> {
     let is_cut_short = verified.values().any(|found| found.is_cut_short);
     is_cut_short.then(|| {
-        "not all results that were drawn could be judged, for want of time or room: nothing follows \
-         for those that were not"
+        "not all results that were drawn were judged, for want of time or room or because of an \
+         interruption: nothing follows for those that were not"
             .to_owned()
     })
 }
