@@ -183,16 +183,17 @@ fn a_load_is_carried_as_often_as_queueing_theory_says() {
     assert!((found.low..found.high).contains(&limit), "{found:?} beside {limit}");
 }
 
-/// `make capacity`, on a machine that does nothing else.
+/// `make capacity`, on a machine that does nothing else. A client is a small part of what a device
+/// carries, and the bound is reached below the utilisation that predictions stop at.
 #[test]
-#[ignore = "two minutes"]
+#[ignore = "an hour and a half"]
 fn two_and_four_devices_carry_what_was_predicted_from_one() {
     let home = Tapstone::new("token");
-    let load = poisson_client(&home, 60, 20e6);
+    let load = poisson_client(&home, 400, 100e6);
     let mut from_one = None;
     let mut misses = Vec::new();
     for tokens in [1, 2, 4] {
-        let outcome = search(&load, tokens, "p90 <= 30ms");
+        let outcome = search(&load, tokens, "p90 <= 10ms");
         println!("{tokens} tokens\n{}", outcome.stdout);
         let within = within(&outcome);
         let known = within.capacity.expect("a queue explains it");
