@@ -25,7 +25,7 @@ help:
 	@echo 'make busy-tests   tests that look at time, 20 times each on a busy machine: MINUTES=40, TESTS=within'
 	@echo 'make fuzz MINUTES=10   whatever others write, Tapstone reads it: TARGET=record,apdu for some'
 	@echo 'make fuzz-bugs   whether the fuzz targets find bugs that are put into a copy'
-	@echo 'make dist    packages for Linux with glibc 2.28 or later: target/dist'
+	@echo 'make dist    packages for Linux with glibc 2.28 or later, in target/dist: ARCH=aarch64 for that processor'
 	@echo 'make dist-test  installs them in fresh roots, measures there, removes them: as root'
 	@echo 'make image-test  builds the image of deploy/Containerfile, measures in it, removes it: as root'
 	@echo 'make book    all pages as a book: target/book/html/index.html'
@@ -85,7 +85,7 @@ attribution:
 twins:
 	cargo test --locked --workspace --test trial repair_by_hand -- --ignored --nocapture
 
-# Two minutes, on a machine that does nothing else.
+# Two hours, on a machine that does nothing else.
 capacity:
 	cargo test --locked -p tapstone --test trace capacity:: -- --ignored --nocapture --test-threads 1
 
