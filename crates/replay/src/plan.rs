@@ -4,6 +4,7 @@ mod keys;
 mod made;
 mod sample;
 mod thread;
+mod turns;
 mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use self::made::Makers;
 pub(crate) use self::thread::BUFFER_TOO_SMALL;
 pub(crate) use self::thread::SPARE_BYTES;
 use self::thread::ThreadPlanner;
+use self::turns::take_turns;
 pub(crate) use self::works::work_of;
 use crate::steps::{Due, KeyUses, MadeObject, ReplayProcess, ReplayStep, ReplayThread};
 
@@ -265,6 +267,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         if threads.is_empty() {
             continue;
         }
+        take_turns(&mut threads, workload);
         let objects = planner.objects();
         let planned = ReplayProcess {
             device: 0,

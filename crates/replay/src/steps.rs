@@ -172,6 +172,9 @@ pub struct ReplayStep {
     pub due: Due,
     /// A place among the process's sessions.
     pub session: Option<u32>,
+    /// In a session that several threads use: how many of its calls come before this one, whichever
+    /// thread makes them.
+    pub turn: Option<u32>,
     /// A place among the keys.
     pub key: Option<u32>,
     /// Instead of a key: the object that a call made, by its place.

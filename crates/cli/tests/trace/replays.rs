@@ -129,6 +129,35 @@ fn counts_of_every_call_are_exact_and_both_sides_are_shown() {
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 
+/// Two threads that sign in the same session in turns, without pauses to keep them apart: calls in
+/// another order would fail, and two at once end SoftHSM2.
+#[test]
+fn a_session_that_threads_use_in_turns_is_used_in_turns() {
+    let Some(hsm) = Hsm::new() else { return };
+    // Each answers at once, and waits for the other's two calls.
+    let turns = |start| WorkloadThread {
+        start: Nanos(start),
+        calls: (0..200)
+            .flat_map(|_| {
+                let [begin, work] = signature(1);
+                [WorkloadCall { computing: Nanos(2_000), ..begin }, work]
+            })
+            .collect(),
+        ..WorkloadThread::default()
+    };
+    let path = hsm.path("turns.parquet");
+    let threads = vec![turns(0), turns(2_000)];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    for _ in 0..3 {
+        let record = hsm.tapstone().arg("--workload").arg(&path).run().exits(0).record();
+        let signs = record.results.iter().find(|case| case.operation == "C_Sign CKM_RSA_PKCS");
+        let signs = signs.unwrap();
+        assert_eq!((signs.completed, signs.failed.len()), (400, 0));
+        assert_eq!(signs.verification.unwrap().wrong, 0);
+    }
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
 /// As `pkcs11-tool --list-objects` reads: objects of which a recording does not tell what they are.
 #[test]
 fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {

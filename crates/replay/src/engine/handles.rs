@@ -15,18 +15,48 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const LATER_WAIT: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_micros(50);
 
+/// How long a thread waits for another one.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// Somebody waited in vain: others do not wait as long.
+    has_failed: AtomicBool,
+}
+
+impl Patience {
+    /// What `look` finds as soon as it finds anything; `None` where that does not come in time, or
+    /// somebody wants to end.
+    #[cold]
+    pub(super) fn wait_for<T>(&self, stop: &AtomicBool, look: impl Fn() -> Option<T>) -> Option<T> {
+        let patience = match self.has_failed.load(Ordering::Relaxed) {
+            true => LATER_WAIT,
+            false => LONGEST_WAIT,
+        };
+        let until = Instant::now() + patience;
+        loop {
+            let found = look();
+            if found.is_some() {
+                return found;
+            }
+            if Instant::now() >= until || stop.load(Ordering::Relaxed) {
+                self.has_failed.store(true, Ordering::Relaxed);
+                return None;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 /// Handles of sessions or objects, by their places.
 pub(super) struct SharedHandles {
     handles: Vec<AtomicU64>,
-    /// Somebody waited in vain: others do not wait as long.
-    has_failed: AtomicBool,
+    patience: Patience,
 }
 
 impl SharedHandles {
     /// For so many sessions or objects, none of which is made yet.
     pub(super) fn new(count: usize) -> Self {
         let handles = (0..count).map(|_| AtomicU64::new(NOT_MADE)).collect();
-        Self { handles, has_failed: AtomicBool::new(false) }
+        Self { handles, patience: Patience::default() }
     }
 
     /// The thing at that place was made, and has this handle.
@@ -36,32 +66,13 @@ impl SharedHandles {
         }
     }
 
-    /// The handle, once it is made; `None` where that never happens.
-    pub(super) fn handle(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
-        self.now(place).or_else(|| self.wait_for(place, stop))
-    }
-
-    #[cold]
-    fn wait_for(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
-        let known = self.handles.get(place as usize)?;
-        let patience = match self.has_failed.load(Ordering::Relaxed) {
-            true => LATER_WAIT,
-            false => LONGEST_WAIT,
-        };
-        let until = Instant::now() + patience;
-        loop {
-            match known.load(Ordering::Acquire) {
-                NEVER => return None,
-                NOT_MADE => {}
-                handle => return Some(handle as CK_ULONG),
-            }
-            if Instant::now() >= until || stop.load(Ordering::Relaxed) {
-                self.has_failed.store(true, Ordering::Relaxed);
-                let order = Ordering::AcqRel;
-                known.compare_exchange(NOT_MADE, NEVER, order, Ordering::Acquire).ok();
-                return None;
-            }
-            std::thread::sleep(LOOK);
+    /// Waits until the thing at that place is made or gone, or until nobody waits for it any more.
+    pub(super) fn wait_for(&self, place: u32, stop: &AtomicBool) {
+        let Some(known) = self.handles.get(place as usize) else { return };
+        let is_made = || (known.load(Ordering::Acquire) != NOT_MADE).then_some(());
+        if self.patience.wait_for(stop, is_made).is_none() {
+            let order = Ordering::AcqRel;
+            known.compare_exchange(NOT_MADE, NEVER, order, Ordering::Acquire).ok();
         }
     }
 

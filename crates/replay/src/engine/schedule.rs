@@ -7,17 +7,18 @@ use tapstone_measure::units::Nanos;
 
 use crate::steps::{Due, ReplayStep};
 
-/// When a step is due, and a place among the distinct calls.
+/// When a step is due, its turn if its call has one, and a place among the distinct calls.
 #[derive(Clone, Copy, Debug)]
 struct ScheduledCall {
     due: Due,
+    turn: u32,
     call: u32,
 }
 
 /// A call that is made at one step or at many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DistinctCall {
-    /// Its own `due` and `origin` say nothing.
+    /// Its own `due` and `origin` say nothing, and its `turn` no more than that there is one.
     pub(super) step: ReplayStep,
     /// A session or an object begins or ends with it.
     pub(super) changes_handles: bool,
@@ -36,21 +37,22 @@ impl Schedule {
         let mut calls = Vec::new();
         let steps = steps.iter().map(|step| {
             // What differs from step to step and is no part of a call.
-            let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), ..*step };
+            let turn = step.turn.map(|_| 0);
+            let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), turn, ..*step };
             let call = *known.entry(call).or_insert_with(|| {
                 let changes_handles = call.changes_handles();
                 calls.push(DistinctCall { step: call, changes_handles });
                 calls.len() as u32 - 1
             });
-            ScheduledCall { due: step.due, call }
+            ScheduledCall { due: step.due, turn: step.turn.unwrap_or_default(), call }
         });
         let steps = steps.collect();
         Self { steps, calls }
     }
 
-    /// When each step is due, and its call.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, &DistinctCall)> {
-        self.steps.iter().map(|step| (step.due, &self.calls[step.call as usize]))
+    /// When each step is due, its turn if its call has one, and its call.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, u32, &DistinctCall)> {
+        self.steps.iter().map(|step| (step.due, step.turn, &self.calls[step.call as usize]))
     }
 
     /// The room that the longest result has, in bytes.
@@ -86,7 +88,7 @@ mod tests {
         let again: Vec<ReplayStep> = schedule
             .steps()
             .zip(steps)
-            .map(|((due, call), step)| ReplayStep { due, origin: step.origin, ..call.step })
+            .map(|((due, _, call), step)| ReplayStep { due, origin: step.origin, ..call.step })
             .collect();
         assert_eq!(&again, steps);
     }

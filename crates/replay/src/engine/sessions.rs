@@ -1,15 +1,21 @@
-//! Sessions of a replay: one thread may use what another has opened, and waits for it.
+//! Sessions of a replay: one thread may use what another has opened, and waits for it, and for its
+//! turn where several use it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cryptoki_sys::*;
 use tapstone_module::{Session, ck};
 use tapstone_names::pkcs11::Pkcs11Failure;
 
-use super::handles::SharedHandles;
+use super::handles::{Patience, SharedHandles};
 use super::{ReplaySite, ReplayTrouble};
 
 /// The sessions of a process, by their places.
 pub(super) struct SharedSessions {
     pub(super) handles: SharedHandles,
+    /// Of each that several threads use, how many of its calls are made.
+    turns: Vec<AtomicU32>,
+    patience: Patience,
     module: std::sync::Arc<tapstone_module::Module>,
 }
 
@@ -17,7 +23,9 @@ impl SharedSessions {
     /// Opens those that were open before the first call.
     pub(super) fn open(site: &ReplaySite<'_>, before: &[bool]) -> Result<Self, ReplayTrouble> {
         let handles = SharedHandles::new(before.len());
-        let sessions = Self { handles, module: std::sync::Arc::clone(site.module) };
+        let turns = before.iter().map(|_| AtomicU32::new(0)).collect();
+        let module = std::sync::Arc::clone(site.module);
+        let sessions = Self { handles, turns, patience: Patience::default(), module };
         for (place, _) in before.iter().enumerate().filter(|(_, is_open)| **is_open) {
             let mut session = Session::open(site.module, site.slot, site.read_only)?;
             // It is closed with the others, when all threads are done.
@@ -25,6 +33,20 @@ impl SharedSessions {
             sessions.handles.set(place as u32, handle);
         }
         Ok(sessions)
+    }
+
+    /// Waits until so many calls of that session are made; false where that does not come.
+    pub(super) fn wait_for_turn(&self, session: u32, turn: u32, stop: &AtomicBool) -> bool {
+        let Some(made) = self.turns.get(session as usize) else { return false };
+        let has_come = || (made.load(Ordering::Acquire) >= turn).then_some(());
+        has_come().or_else(|| self.patience.wait_for(stop, has_come)).is_some()
+    }
+
+    /// The call of that turn is made, or never will be.
+    pub(super) fn end_turn(&self, session: u32, turn: u32) {
+        if let Some(made) = self.turns.get(session as usize) {
+            made.fetch_max(turn.saturating_add(1), Ordering::AcqRel);
+        }
     }
 }
 

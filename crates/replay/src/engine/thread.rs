@@ -159,14 +159,25 @@ impl ReplayingThread {
         let mut replayed = ReplayedThread { times, results: Vec::new() };
         let mut arguments = CallArguments::NONE;
         let mut answered = at;
-        for (place, (due, DistinctCall { step, changes_handles })) in schedule.steps().enumerate() {
+        for (place, (due, turn, distinct)) in schedule.steps().enumerate() {
+            let DistinctCall { step, changes_handles } = distinct;
             let due = match due {
                 Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };
             // Without a pause nobody looks at the clock.
-            let is_due = due == answered && place > 0;
-            let mut can_call = self.arrange(place, step, &mut desk, &mut arguments, stop);
+            let mut is_due = due == answered && place > 0;
+            let its_turn = step.session.filter(|_| step.turn.is_some());
+            let mut can_call =
+                its_turn.is_none() && self.arrange(place, step, &mut desk, &mut arguments);
+            if !can_call {
+                if !wait_until(due, stop) {
+                    break;
+                }
+                can_call = self.others_are_done(step, turn, stop)
+                    && self.arrange(place, step, &mut desk, &mut arguments);
+                is_due = false;
+            }
             can_call = can_call && (!changes_handles || self.may_end(step, &arguments));
             if stop.load(Relaxed) || !is_due && !wait_until(due, stop) {
                 break;
@@ -183,6 +194,9 @@ impl ReplayingThread {
             let went = called.unwrap_or_else(not_called);
             if *changes_handles {
                 self.note_handles(step, &went);
+            }
+            if let Some(session) = its_turn {
+                self.sessions.end_turn(session, turn);
             }
             self.keep_result(place, step, &went, &desk, &mut kept);
             answered = went.end;
@@ -292,21 +306,38 @@ impl ReplayingThread {
         }
     }
 
-    /// Sets what a call is given; false where its session, or its object, will never be there.
+    /// Waits for what other threads do before that call: for its turn in its session, and for its
+    /// session and object to be made. False where its turn does not come.
+    #[cold]
+    fn others_are_done(&self, step: &ReplayStep, turn: u32, stop: &AtomicBool) -> bool {
+        let its_turn = step.session.filter(|_| step.turn.is_some());
+        if its_turn.is_some_and(|session| !self.sessions.wait_for_turn(session, turn, stop)) {
+            return false;
+        }
+        let session = step.session.filter(|_| step.call != Pkcs11Function::C_OpenSession);
+        if let Some(session) = session {
+            self.sessions.handles.wait_for(session, stop);
+        }
+        if let Some(object) = step.object {
+            self.shared.objects.wait_for(object, stop);
+        }
+        true
+    }
+
+    /// Sets what a call is given; false where its session, or its object, is not there.
     fn arrange(
         &self,
         place: usize,
         step: &ReplayStep,
         desk: &mut Desk,
         arguments: &mut CallArguments,
-        stop: &AtomicBool,
     ) -> bool {
         *arguments = CallArguments::NONE;
         if let Some(session) = step.session.filter(|_| step.call != Pkcs11Function::C_OpenSession) {
-            let Some(handle) = self.sessions.handles.handle(session, stop) else { return false };
+            let Some(handle) = self.sessions.handles.now(session) else { return false };
             arguments.session = handle;
         }
-        let Some(object) = self.object(step, stop) else { return false };
+        let Some(object) = self.object(step) else { return false };
         arguments.object = object;
         if !step.only_length {
             arguments.output = desk.output.as_mut_ptr();
@@ -325,11 +356,11 @@ impl ReplayingThread {
     }
 
     /// The private half or the public one, by what is done with it. Of an object that is none of
-    /// the replay's keys its stand-in, or else the first of them. `None`: a call was to make it, and
-    /// never does.
-    fn object(&self, step: &ReplayStep, stop: &AtomicBool) -> Option<CK_OBJECT_HANDLE> {
+    /// the replay's keys its stand-in, or else the first of them. `None`: a call is to make it, and
+    /// has not, or it is gone.
+    fn object(&self, step: &ReplayStep) -> Option<CK_OBJECT_HANDLE> {
         if let Some(place) = step.object {
-            return self.shared.objects.handle(place, stop);
+            return self.shared.objects.now(place);
         }
         let keys = &self.shared.keys;
         if let (true, Some(object)) = (step.reads_stand_in(), self.shared.stand_in) {

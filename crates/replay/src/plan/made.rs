@@ -8,6 +8,7 @@ use tapstone_names::pkcs11::makes_object_by_mechanism;
 use tapstone_token_operations::catalogue::{Hash, KeySpec};
 use tapstone_workload::{Workload, WorkloadCall};
 
+use super::turns::WhichThreads;
 use super::works::use_as_base;
 use super::{KeyCertainty, MappedKey};
 use crate::mechanisms::{KeyFamily, known_mechanism};
@@ -104,23 +105,13 @@ struct Lives {
     uses: HashMap<u32, WhichThreads>,
 }
 
-/// One thread, or several.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WhichThreads {
-    One(usize),
-    Several,
-}
-
 impl Lives {
     fn of(workload: &Workload) -> Self {
         let mut lives = Self::default();
         for (number, thread) in workload.threads.iter().enumerate() {
             for call in &thread.calls {
                 let by = |of: &mut HashMap<u32, WhichThreads>, what: u32| {
-                    let known = of.entry(what).or_insert(WhichThreads::One(number));
-                    if *known != WhichThreads::One(number) {
-                        *known = WhichThreads::Several;
-                    }
+                    of.entry(what).or_insert(WhichThreads::One(number)).add(number);
                 };
                 match call.function {
                     "C_CloseSession" => by(&mut lives.close, call.session),

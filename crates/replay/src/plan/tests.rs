@@ -82,6 +82,32 @@ fn a_recording_of_many_operations_that_never_go_on_is_planned() {
     assert_eq!(plan.processes[0].threads[0].steps.len(), 100_000);
 }
 
+/// As a pool gives its sessions out: a session of one thread needs no turns.
+#[test]
+fn a_session_that_several_threads_use_keeps_the_order_of_its_calls() {
+    let used = |pause, session| {
+        signature().map(|call| WorkloadCall { computing: Nanos(pause), session, ..call })
+    };
+    let thread = |start, calls: Vec<WorkloadCall>| WorkloadThread {
+        start: Nanos(start),
+        calls,
+        ..WorkloadThread::default()
+    };
+    let threads = vec![
+        thread(0, [used(0, 1), used(100, 1), used(0, 2)].concat()),
+        thread(50, used(0, 1).to_vec()),
+    ];
+    let plan = plan_replay(&Workload { threads, ..Workload::default() }, &ReplayOptions::default());
+    let plan = plan.unwrap();
+    let turns: Vec<Vec<Option<u32>>> = plan.processes[0]
+        .threads
+        .iter()
+        .map(|thread| thread.steps.iter().map(|step| step.turn).collect())
+        .collect();
+    assert_eq!(turns[0], [Some(0), Some(1), Some(4), Some(5), None, None]);
+    assert_eq!(turns[1], [Some(2), Some(3)]);
+}
+
 #[test]
 fn a_key_is_known_by_what_it_made_or_not_at_all() {
     let plan = planned(signature().to_vec()).unwrap();

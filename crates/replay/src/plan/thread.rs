@@ -182,6 +182,7 @@ impl<'a> ThreadPlanner<'a> {
             call: known,
             due: Due::AfterAnswer(Nanos::ZERO),
             session: None,
+            turn: None,
             key: None,
             object: None,
             makes: None,
