@@ -77,11 +77,15 @@ pub(crate) fn add_results(record: &mut Record, workload: &Workload) {
         record.warnings.push(format!("a transaction is {}", cut.rule));
     }
     for (kind, list) in by_kind(&operations(workload)) {
-        let succeeded = list.iter().filter(|it| it.result == 0 && !it.fails_anew);
+        let succeeded = list.iter().filter(|it| it.result == 0 && it.is_ended && !it.fails_anew);
         let times: Vec<(Nanos, Nanos)> = succeeded.map(|it| (it.end, it.in_calls)).collect();
         let mut case = command_case(&kind_name(&kind), &times);
         for failed in list.iter().filter(|it| it.result != 0) {
             *case.failed.entry(Rv(failed.result).to_string()).or_default() += 1;
+        }
+        let never_ended = list.iter().filter(|it| !it.is_ended).count();
+        if never_ended > 0 {
+            case.failed.insert("never ended".to_owned(), never_ended as u64);
         }
         record.results.push(case);
     }
@@ -268,23 +272,27 @@ fn mix_table(workload: &Workload) -> String {
     let mut rows: Vec<(u64, [String; 6])> = Vec::new();
     for (kind, list) in &kinds {
         let time = in_calls(list);
-        let mut times: Vec<u64> = list.iter().map(|it| it.in_calls.0).collect();
+        let ended = || list.iter().filter(|it| it.is_ended);
+        let mut times: Vec<u64> = ended().map(|it| it.in_calls.0).collect();
         times.sort_unstable();
+        let p50 = times.get(times.len() / 2).map(|time| duration_text(Nanos(*time)));
         let bytes: Vec<u64> = list.iter().map(|it| it.input_bytes).collect();
         let failed = list.iter().filter(|it| it.result != 0).count();
+        let lost = [(failed, "failed"), (list.len() - times.len(), "never ended")];
+        let lost: Vec<String> = lost
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, how)| format!("{} {how}", thousands(count as u64)))
+            .collect();
         rows.push((
             time,
             [
                 kind_name(kind),
                 thousands(list.len() as u64),
                 sizes_text(&bytes),
-                duration_text(Nanos(times[times.len() / 2])),
+                p50.unwrap_or_else(|| "–".to_owned()),
                 format!("{} %", three_digits(100.0 * time as f64 / total as f64)),
-                if failed == 0 {
-                    String::new()
-                } else {
-                    format!("{} failed", thousands(failed as u64))
-                },
+                lost.join(", "),
             ],
         ));
     }

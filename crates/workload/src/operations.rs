@@ -40,6 +40,9 @@ pub struct TokenOperation {
     /// What the call that failed returned; 0 when none did. Of a call whose buffer was too small and
     /// that was made again, what it returned then.
     pub result: u64,
+    /// It came to its result, or to a failure: not only begun, with nobody who goes on, or in a call
+    /// that never returned. A search has come to its result with its first objects.
+    pub is_ended: bool,
     /// A call of it failed in a replay, and not when it was recorded: its time is none of such an
     /// operation's.
     pub fails_anew: bool,
@@ -60,6 +63,7 @@ pub fn operations(workload: &Workload) -> Vec<TokenOperation> {
                 all.len() - 1
             });
             add_call(&mut all[place], begin, call);
+            all[place].is_ended |= brings_to_end(role.part, call);
             match role.part {
                 Part::First if call.succeeded() => {
                     open.insert(key, place);
@@ -90,8 +94,20 @@ fn begun_operation(
         object: call.object,
         input_bytes: 0,
         result: 0,
+        is_ended: false,
         fails_anew: false,
     }
+}
+
+/// Whether an operation has its result, or has failed, with that call.
+fn brings_to_end(part: Part, call: &WorkloadCall) -> bool {
+    let is_result = match part {
+        Part::Alone => true,
+        Part::Last => ends_operation(call),
+        Part::First | Part::Middle => call.function == "C_FindObjects",
+    };
+    let has_failed = !matches!(call.result, 0 | BUFFER_TOO_SMALL);
+    !call.unfinished && (is_result || has_failed)
 }
 
 /// A mechanism is a part of what is done where it does the work. Questions about mechanisms are one
@@ -242,6 +258,24 @@ mod tests {
             vec![WorkloadThread { calls: vec![asked(1), asked(2)], ..WorkloadThread::default() }];
         let all = operations(&Workload { threads, ..Workload::default() });
         assert!(all.len() == 2 && all.iter().all(|it| it.kind.mechanism.is_none()), "{all:?}");
+    }
+
+    #[test]
+    fn what_is_begun_and_left_has_not_ended() {
+        let calls = vec![
+            call("C_SignInit", 1, 10),
+            call("C_SignInit", 2, 10),
+            call("C_Sign", 2, 3),
+            call("C_FindObjectsInit", 3, 10),
+            call("C_FindObjects", 3, 10),
+            call("C_DigestInit", 4, 10),
+            WorkloadCall { result: 0x30, ..call("C_DigestUpdate", 4, 10) },
+            WorkloadCall { unfinished: true, ..call("C_GetInfo", 0, 10) },
+        ];
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        let all = operations(&Workload { threads, ..Workload::default() });
+        let ended: Vec<bool> = all.iter().map(|it| it.is_ended).collect();
+        assert_eq!(ended, [false, true, true, true, false]);
     }
 
     #[test]

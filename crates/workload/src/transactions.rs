@@ -84,11 +84,15 @@ pub fn transactions_by(rule: &TransactionRule, workload: &Workload) -> Vec<Trans
     match rule {
         TransactionRule::Named(name) => {
             let all = operations(workload);
-            all.iter().filter(|it| it.kind.function == name).map(of_operation).collect()
+            let named = all.iter().filter(|it| it.kind.function == name);
+            named.filter(|it| it.is_ended).map(of_operation).collect()
         }
         TransactionRule::BetweenWaits => between_waits(workload),
         TransactionRule::Session => by_session(workload),
-        TransactionRule::Operation => operations(workload).iter().map(of_operation).collect(),
+        TransactionRule::Operation => {
+            let all = operations(workload);
+            all.iter().filter(|it| it.is_ended).map(of_operation).collect()
+        }
     }
 }
 

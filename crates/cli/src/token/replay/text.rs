@@ -261,8 +261,8 @@ fn there_and_here(replay: &Replay<'_>) -> String {
     aligned(&rows)
 }
 
-/// By kind of operation, and of transactions, how many there are and the sorted latencies of those that
-/// did not fail here anew: on neither side, because an error comes at once and others may take another
+/// By kind of operation, and of transactions, how many came to their end and the sorted latencies of those
+/// that did not fail here anew: on neither side, because an error comes at once and others may take another
 /// time.
 fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, (u64, Vec<u64>)> {
     let mut all: BTreeMap<String, (u64, Vec<u64>)> = BTreeMap::new();
@@ -271,7 +271,7 @@ fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, (u
         *count += 1;
         times.extend((!fails_anew).then_some(time.0));
     };
-    for operation in operations(workload) {
+    for operation in operations(workload).into_iter().filter(|it| it.is_ended) {
         add(kind_name(&operation.kind), operation.in_calls, operation.fails_anew);
     }
     for it in transactions_by(rule, workload) {
