@@ -104,4 +104,10 @@ fn versions_of_the_c_library_are_held_against_a_floor() {
     assert!(named.contains("GLIBC_2.14  above GLIBC_2.13: "), "{named}");
     assert!(!named.contains("GLIBC_2.2.5  above"), "{named}");
     assert_eq!(needed("Cargo.toml", "2.28").unwrap().status.code(), Some(2));
+    assert_eq!(needed(program, "2.x").unwrap().status.code(), Some(2));
+    let folder = TempDir::new().unwrap();
+    let cut_off = folder.path().join("program");
+    fs::write(&cut_off, &fs::read(program).unwrap()[..100_000]).unwrap();
+    let refused = needed(cut_off.to_str().unwrap(), "2.28").unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
