@@ -66,7 +66,8 @@ watch-hour:
 # A few minutes; as root. PROGRAMS='nginx go' for some of them.
 watch-programs:
 	cargo build --locked -q --release -p tapstone -p null-module
-	scripts/watch-programs target/release/tapstone target/release/libnull_module.so $(PROGRAMS)
+	scripts/watch-programs "$${CARGO_TARGET_DIR:-target}/release/tapstone" \
+		"$${CARGO_TARGET_DIR:-target}/release/libnull_module.so" $(PROGRAMS)
 
 # Seeds are fixed; it prints how many intervals hold the limit of M/D/1 and of M/D/4.
 within:
