@@ -157,6 +157,34 @@ fn what_the_pages_show_is_printed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Those into the sources too, which the book leaves out.
+#[test]
+fn links_of_the_pages_lead_to_files() {
+    let mut wrong = Vec::new();
+    let mut links = 0;
+    for folder in ["..", ".", "examples", "mutants", "../applet", "../deploy"] {
+        for entry in fs::read_dir(docs().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "md") {
+                continue;
+            }
+            let page = fs::read_to_string(&path).unwrap();
+            for part in page.split("](").skip(1) {
+                let link = part.split([')', '#']).next().unwrap_or_default();
+                if link.is_empty() || link.contains("://") {
+                    continue;
+                }
+                links += 1;
+                if !path.with_file_name(link).exists() {
+                    wrong.push(format!("{}: {link}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(links > 300, "{links} links are all that was seen");
+}
+
 #[test]
 fn differences_are_seen() {
     let printed = ["a", "b", "c", "d"];
