@@ -151,7 +151,7 @@ words:
 picture:
 	@scripts/setup demo
 	@scripts/setup picture
-	@"$${CARGO_TARGET_DIR:-target}/tools/picture/bin/python" scripts/picture \
+	@"$${CARGO_TARGET_DIR:-target}/tools/picture/bin/python" -X utf8 scripts/picture \
 		"$(or $(PROGRAM),$${CARGO_TARGET_DIR:-target}/release/tapstone)" docs/images/session.svg
 
 clean:
