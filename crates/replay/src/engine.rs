@@ -3,6 +3,7 @@
 
 mod calls;
 mod handles;
+mod kept;
 mod key_login;
 mod keys;
 mod mechanism;

@@ -217,6 +217,18 @@ impl ReplayStep {
         ends || self.gives_handle()
     }
 
+    /// Whether a call is given the same each time it is made, but for where its pseudo-random input
+    /// begins: no IV of its own, and nothing that another thread makes or ends but its session.
+    pub(crate) const fn is_given_the_same(&self) -> bool {
+        let has_iv = match self.mechanism {
+            Some(mechanism) => mechanism.parameters.has_iv(),
+            None => false,
+        };
+        let is_written = matches!(self.input, StepInput::Below(_) | StepInput::Pin);
+        let is_shared = self.turn.is_some() || self.object.is_some() || self.changes_handles();
+        self.session.is_some() && !has_iv && !is_written && !is_shared
+    }
+
     /// Whether a call gives a handle.
     pub(crate) const fn gives_handle(&self) -> bool {
         matches!(self.call, Pkcs11Function::C_OpenSession) || self.makes.is_some()

@@ -12,6 +12,7 @@ use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
 use super::templates::MadeTemplates;
+use crate::steps::{ReplayStep, StepInput};
 
 /// Room for an attribute's value, and for the objects that a search finds.
 const ATTRIBUTE_BYTES: usize = 8_192;
@@ -86,6 +87,27 @@ pub(super) struct Caller<'a> {
     calls: u64,
 }
 
+/// A call that is given the same each time, with its function looked up.
+#[derive(Clone, Copy)]
+pub(super) struct KnownCall {
+    function: KnownFunction,
+    call: Pkcs11Function,
+    pub(super) arguments: CallArguments,
+    /// It is given pseudo-random input, which begins elsewhere each time.
+    pub(super) moves_input: bool,
+    /// A result that says that it is longer is not believed.
+    longest: CK_ULONG,
+}
+
+/// A function that begins an operation with a key, or one that does its work.
+#[derive(Clone, Copy)]
+enum KnownFunction {
+    Begin(unsafe extern "C" fn(CK_SESSION_HANDLE, *mut CK_MECHANISM, CK_OBJECT_HANDLE) -> CK_RV),
+    Work(
+        unsafe extern "C" fn(CK_SESSION_HANDLE, *mut u8, CK_ULONG, *mut u8, *mut CK_ULONG) -> CK_RV,
+    ),
+}
+
 /// Calls a function of the table. The SAFETY comment is at each use: what the pointers lead to is
 /// as long as the arguments say, and outlives the call.
 macro_rules! timed {
@@ -135,6 +157,61 @@ impl<'a> Caller<'a> {
             values: Vec::new(),
             calls: 0,
         }
+    }
+
+    /// A call with its function. `None`: it is none of the frequent ones.
+    pub(super) fn known(
+        &self,
+        step: &ReplayStep,
+        mut arguments: CallArguments,
+    ) -> Option<KnownCall> {
+        use Pkcs11Function as F;
+        let table = self.functions;
+        let function = match step.call {
+            F::C_EncryptInit => KnownFunction::Begin(table.C_EncryptInit?),
+            F::C_DecryptInit => KnownFunction::Begin(table.C_DecryptInit?),
+            F::C_SignInit => KnownFunction::Begin(table.C_SignInit?),
+            F::C_VerifyInit => KnownFunction::Begin(table.C_VerifyInit?),
+            F::C_Encrypt => KnownFunction::Work(table.C_Encrypt?),
+            F::C_Decrypt => KnownFunction::Work(table.C_Decrypt?),
+            F::C_Digest => KnownFunction::Work(table.C_Digest?),
+            F::C_Sign => KnownFunction::Work(table.C_Sign?),
+            _ => return None,
+        };
+        if let KnownFunction::Begin(_) = function {
+            arguments.room = 0;
+        }
+        Some(KnownCall {
+            function,
+            call: step.call,
+            arguments,
+            moves_input: matches!(step.input, StepInput::Bytes(_)),
+            longest: if step.only_length { CK_ULONG::MAX } else { step.room as CK_ULONG },
+        })
+    }
+
+    /// Makes such a call.
+    #[inline(always)]
+    pub(super) fn call_known(&mut self, known: &KnownCall) -> Called {
+        let with = &known.arguments;
+        let mut length = with.room;
+        self.calls += 1;
+        self.place.enter(known.call as u8, self.calls);
+        let begin = Monotonic.now();
+        // SAFETY: what the arguments lead to is as long as they say, and outlives the call.
+        let result = unsafe {
+            match known.function {
+                KnownFunction::Begin(begin) => begin(with.session, with.mechanism, with.object),
+                KnownFunction::Work(work) => {
+                    work(with.session, with.input, with.input_bytes, with.output, &mut length)
+                }
+            }
+        };
+        let end = Monotonic.now();
+        self.place.leave();
+        let is_believed = result != CKR_OK || length <= known.longest;
+        let result = if is_believed { result } else { CKR_DEVICE_ERROR };
+        Called { begin, end, result: result as u64, output: length as u64 }
     }
 
     /// Makes a call. `None`: it is none of those that are replayed.

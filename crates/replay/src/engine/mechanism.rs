@@ -7,8 +7,31 @@ use cryptoki_sys::*;
 
 use crate::steps::{MechanismUse, ReplayParameters};
 
-/// A mechanism for one call. Boxed by its owner: the mechanism points into it.
-pub(super) struct PointedMechanism {
+/// The mechanisms that a thread has used. One stays at its address, so that what a call is given can be
+/// kept for the next one.
+#[derive(Default)]
+pub(super) struct Mechanisms(Vec<(MechanismUse, Box<PointedMechanism>)>);
+
+impl Mechanisms {
+    /// A mechanism with this IV, and with one of these points, where it takes one.
+    pub(super) fn point(
+        &mut self,
+        wanted: MechanismUse,
+        iv: [u8; 16],
+        points: &[Vec<u8>],
+    ) -> *mut CK_MECHANISM {
+        let known = self.0.iter().position(|(other, _)| *other == wanted);
+        let place = known.unwrap_or_else(|| {
+            self.0.push((wanted, PointedMechanism::new(wanted)));
+            self.0.len() - 1
+        });
+        self.0[place].1.point(iv, points)
+    }
+}
+
+/// A mechanism, which points into itself.
+struct PointedMechanism {
+    parameters: ReplayParameters,
     mechanism: CK_MECHANISM,
     iv: [u8; 16],
     pss: CK_RSA_PKCS_PSS_PARAMS,
@@ -19,10 +42,11 @@ pub(super) struct PointedMechanism {
 }
 
 impl PointedMechanism {
-    pub(super) fn new() -> Box<Self> {
+    fn new(wanted: MechanismUse) -> Box<Self> {
         Box::new(Self {
+            parameters: wanted.parameters,
             mechanism: CK_MECHANISM {
-                mechanism: 0,
+                mechanism: wanted.number as CK_MECHANISM_TYPE,
                 pParameter: ptr::null_mut(),
                 ulParameterLen: 0,
             },
@@ -55,14 +79,9 @@ impl PointedMechanism {
     }
 
     /// The mechanism with this IV, and with one of these points, where it takes one.
-    pub(super) fn point(
-        &mut self,
-        wanted: MechanismUse,
-        iv: [u8; 16],
-        points: &[Vec<u8>],
-    ) -> *mut CK_MECHANISM {
+    fn point(&mut self, iv: [u8; 16], points: &[Vec<u8>]) -> *mut CK_MECHANISM {
         self.iv = iv;
-        let (parameter, length): (*mut c_void, usize) = match wanted.parameters {
+        let (parameter, length): (*mut c_void, usize) = match self.parameters {
             ReplayParameters::None => (ptr::null_mut(), 0),
             ReplayParameters::Pss { hash } => {
                 self.pss.hashAlg = hash.mechanism().number();
@@ -89,7 +108,6 @@ impl PointedMechanism {
                 (ptr::from_mut(&mut self.ecdh).cast(), size_of::<CK_ECDH1_DERIVE_PARAMS>())
             }
         };
-        self.mechanism.mechanism = wanted.number as CK_MECHANISM_TYPE;
         self.mechanism.pParameter = parameter;
         self.mechanism.ulParameterLen = length as CK_ULONG;
         &mut self.mechanism

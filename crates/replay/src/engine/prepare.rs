@@ -6,7 +6,7 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_token_operations::catalogue::KeySpec;
 
 use super::keys::MadeKey;
-use super::mechanism::PointedMechanism;
+use super::mechanism::Mechanisms;
 use super::{ReplaySite, ReplayTrouble};
 use crate::inputs::{iv_of_prepared, noise, prepared_input};
 use crate::steps::{PreparedInput, PreparedKind, ReplayProcess};
@@ -28,13 +28,13 @@ pub(super) fn prepare_inputs(
     process: &ReplayProcess,
     keys: &[MadeKey],
 ) -> Result<Vec<PreparedBytes>, ReplayTrouble> {
-    let mut mechanism = PointedMechanism::new();
+    let mut mechanisms = Mechanisms::default();
     let mut made = Vec::new();
     let noise = noise(process.seed, process.longest_input);
     for (number, wanted) in process.prepared.iter().enumerate() {
         let key = keys[wanted.key as usize];
         let iv = iv_of_prepared(number);
-        let mut source = Source { site, key, mechanism: &mut mechanism, noise: &noise };
+        let mut source = Source { site, key, mechanisms: &mut mechanisms, noise: &noise };
         made.push(match wanted.kind {
             PreparedKind::Signature(_) => source.signature(wanted, iv)?,
             PreparedKind::WrappedKey(spec) => source.wrapped_key(wanted, spec, iv)?,
@@ -47,7 +47,7 @@ pub(super) fn prepare_inputs(
 struct Source<'a> {
     site: &'a ReplaySite<'a>,
     key: MadeKey,
-    mechanism: &'a mut PointedMechanism,
+    mechanisms: &'a mut Mechanisms,
     noise: &'a [u8],
 }
 
@@ -61,7 +61,7 @@ impl Source<'_> {
         let mut signature = vec![0; SPARE_BYTES];
         let mut length = signature.len() as CK_ULONG;
         let session = self.site.main;
-        let mechanism = self.mechanism.point(wanted.mechanism, iv, &[]);
+        let mechanism = self.mechanisms.point(wanted.mechanism, iv, &[]);
         // SAFETY: the mechanism outlives the call.
         unsafe { ck!(&session.module, C_SignInit(session.handle, mechanism, self.key.own)) }?;
         if let (true, Some(pin)) = (self.key.asks_for_pin, self.site.pin) {
@@ -94,7 +94,7 @@ impl Source<'_> {
         let mut cipher_text = vec![0; wanted.kind.bytes() as usize + SPARE_BYTES];
         let mut length = cipher_text.len() as CK_ULONG;
         let session = self.site.main;
-        let mechanism = self.mechanism.point(wanted.mechanism, iv, &[]);
+        let mechanism = self.mechanisms.point(wanted.mechanism, iv, &[]);
         // SAFETY: the mechanism outlives the call.
         unsafe { ck!(&session.module, C_EncryptInit(session.handle, mechanism, self.key.public)) }?;
         // SAFETY: the buffers are as long as the arguments say, and outlive the call.
@@ -140,7 +140,7 @@ impl Source<'_> {
         let secret = session.generate_key(generation, template)?;
         let mut wrapped = vec![0; SPARE_BYTES];
         let mut length = wrapped.len() as CK_ULONG;
-        let mechanism = self.mechanism.point(wanted.mechanism, iv, &[]);
+        let mechanism = self.mechanisms.point(wanted.mechanism, iv, &[]);
         // SAFETY: the buffer is as long as the arguments say, and outlives the call.
         let wrapping: Result<(), Pkcs11Failure> = unsafe {
             ck!(

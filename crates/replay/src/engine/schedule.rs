@@ -9,10 +9,10 @@ use crate::steps::{Due, ReplayStep};
 
 /// When a step is due, its turn if its call has one, and a place among the distinct calls.
 #[derive(Clone, Copy, Debug)]
-struct ScheduledCall {
-    due: Due,
-    turn: u32,
-    call: u32,
+pub(super) struct ScheduledCall {
+    pub(super) due: Due,
+    pub(super) turn: u32,
+    pub(super) call: u32,
 }
 
 /// A call that is made at one step or at many.
@@ -22,6 +22,8 @@ pub(super) struct DistinctCall {
     pub(super) step: ReplayStep,
     /// A session or an object begins or ends with it.
     pub(super) changes_handles: bool,
+    /// It is given the same each time.
+    pub(super) is_given_the_same: bool,
 }
 
 /// The steps of a thread, in order.
@@ -41,7 +43,8 @@ impl Schedule {
             let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), turn, ..*step };
             let call = *known.entry(call).or_insert_with(|| {
                 let changes_handles = call.changes_handles();
-                calls.push(DistinctCall { step: call, changes_handles });
+                let is_given_the_same = call.is_given_the_same();
+                calls.push(DistinctCall { step: call, changes_handles, is_given_the_same });
                 calls.len() as u32 - 1
             });
             ScheduledCall { due: step.due, turn: step.turn.unwrap_or_default(), call }
@@ -50,9 +53,14 @@ impl Schedule {
         Self { steps, calls }
     }
 
-    /// When each step is due, its turn if its call has one, and its call.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (Due, u32, &DistinctCall)> {
-        self.steps.iter().map(|step| (step.due, step.turn, &self.calls[step.call as usize]))
+    /// How many distinct calls there are.
+    pub(super) fn distinct_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Each step with its call.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (ScheduledCall, &DistinctCall)> {
+        self.steps.iter().map(|step| (*step, &self.calls[step.call as usize]))
     }
 
     /// The room that the longest result has, in bytes.
@@ -88,7 +96,7 @@ mod tests {
         let again: Vec<ReplayStep> = schedule
             .steps()
             .zip(steps)
-            .map(|((due, _, call), step)| ReplayStep { due, origin: step.origin, ..call.step })
+            .map(|(it, step)| ReplayStep { due: it.0.due, origin: step.origin, ..it.1.step })
             .collect();
         assert_eq!(&again, steps);
     }

@@ -1,5 +1,6 @@
 //! One thread of a replay: its calls in their order, each at its time.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -12,21 +13,18 @@ use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
 use super::SharedReplay;
-use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
-use super::mechanism::PointedMechanism;
+use super::calls::{AskedAttributes, CallArguments, Called, Caller, KnownCall, MOST_OBJECTS};
+use super::kept::{KeptBytes, memory_for};
+use super::mechanism::Mechanisms;
 use super::schedule::{DistinctCall, Schedule};
 use super::sessions::SharedSessions;
 use super::templates::MadeTemplates;
 use crate::inputs::{input_offset, iv_of_step};
-use crate::measured::{KeptResult, ReplayedCall, ReplayedThread};
-use crate::plan::SPARE_BYTES;
+use crate::measured::{ReplayedCall, ReplayedThread};
 use crate::steps::{Due, MadeObject, ReplayStep, ReplayThread, StepInput};
 
 /// No moment is waited for longer at once: somebody may want to end.
 const LONGEST_SLEEP: Nanos = Nanos(50_000_000);
-
-/// What a kept result takes beside its bytes.
-const KEPT_BYTES: usize = size_of::<KeptResult>();
 
 pub(super) struct ReplayingThread {
     plan: ReplayThread,
@@ -51,9 +49,19 @@ impl ThreadMemory {
     }
 }
 
+/// A call that a thread comes to.
+struct NextCall<'a> {
+    place: usize,
+    due: Nanos,
+    /// It is due at once.
+    is_due: bool,
+    turn: u32,
+    distinct: &'a DistinctCall,
+}
+
 /// What a thread writes to and reads from while it replays.
 struct Desk {
-    mechanism: Box<PointedMechanism>,
+    mechanisms: Mechanisms,
     output: Vec<u8>,
     /// A number below an RSA modulus.
     below: Vec<u8>,
@@ -61,70 +69,6 @@ struct Desk {
     searches: Vec<(TemplateShape, RawTemplate)>,
     /// Templates of objects that are made.
     made: Vec<MadeTemplates>,
-}
-
-/// Results that are kept, one behind the other: memory for each would be asked for between calls.
-#[derive(Default)]
-struct KeptBytes {
-    /// The place of a step, and how many bytes it gave.
-    lengths: Vec<(u32, usize)>,
-    bytes: Vec<u8>,
-    /// Bytes that this thread may keep before it asks for more.
-    allowance: usize,
-}
-
-/// Memory for so much, used once already: the first use of a page takes longer than many a call.
-fn memory_for<T: Clone>(count: usize, anything: T) -> Vec<T> {
-    let mut memory = vec![anything; count];
-    memory.clear();
-    memory
-}
-
-impl KeptBytes {
-    /// With memory for what these steps gave when they were recorded, out of the room for all.
-    fn for_steps(steps: &[ReplayStep], room: &AtomicUsize) -> Self {
-        let kept = || steps.iter().filter(|step| step.keeps_result());
-        let bytes: usize = kept().map(|step| step.room.saturating_sub(SPARE_BYTES) as usize).sum();
-        let count = kept().count();
-        let wanted = bytes.saturating_add(count.saturating_mul(KEPT_BYTES));
-        let take = |left: usize| Some(left - wanted.min(left));
-        let left = room.fetch_update(Relaxed, Relaxed, take).unwrap_or_default();
-        let allowance = wanted.min(left);
-        Self {
-            lengths: memory_for(count, (1, 1)),
-            bytes: memory_for(bytes.min(allowance), 1),
-            allowance,
-        }
-    }
-
-    /// Keeps a result, as long as there is room in all.
-    fn keep(&mut self, step: u32, bytes: &[u8], room: &AtomicUsize) {
-        /// Asked for at once.
-        const PORTION: usize = 64 << 10;
-        let needed = bytes.len() + KEPT_BYTES;
-        if self.allowance < needed {
-            let portion = PORTION.max(needed);
-            let taken = room.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(portion));
-            self.allowance += taken.map_or(0, |_| portion);
-        }
-        let Some(left) = self.allowance.checked_sub(needed) else { return };
-        self.allowance = left;
-        self.lengths.push((step, bytes.len()));
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn results(&self) -> Vec<KeptResult> {
-        let mut rest = &self.bytes[..];
-        let mut next = |length| {
-            let (bytes, after) = rest.split_at(length);
-            rest = after;
-            bytes.to_vec()
-        };
-        self.lengths
-            .iter()
-            .map(|(step, length)| KeptResult { step: *step, bytes: next(*length) })
-            .collect()
-    }
 }
 
 impl ReplayingThread {
@@ -150,53 +94,51 @@ impl ReplayingThread {
             Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
         let ThreadMemory { schedule, times, results: mut kept } = memory;
         let mut desk = Desk {
-            mechanism: PointedMechanism::new(),
+            mechanisms: Mechanisms::default(),
             output: vec![0; schedule.longest_result().max(1)],
             below: Vec::new(),
             searches: Vec::new(),
             made: Vec::new(),
         };
         let mut replayed = ReplayedThread { times, results: Vec::new() };
-        let mut arguments = CallArguments::NONE;
+        // Of each distinct call that is given the same each time, once it is known.
+        let mut known: Vec<Option<KnownCall>> = vec![None; schedule.distinct_calls()];
         let mut answered = at;
-        for (place, (due, turn, distinct)) in schedule.steps().enumerate() {
-            let DistinctCall { step, changes_handles } = distinct;
-            let due = match due {
+        for (place, (scheduled, distinct)) in schedule.steps().enumerate() {
+            let DistinctCall { step, changes_handles, .. } = distinct;
+            let due = match scheduled.due {
                 Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
                 Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
             };
             // Without a pause nobody looks at the clock.
-            let mut is_due = due == answered && place > 0;
-            let its_turn = step.session.filter(|_| step.turn.is_some());
-            let mut can_call =
-                its_turn.is_none() && self.arrange(place, step, &mut desk, &mut arguments);
-            if !can_call {
-                if !wait_until(due, stop) {
-                    break;
-                }
-                can_call = self.others_are_done(step, turn, stop)
-                    && self.arrange(place, step, &mut desk, &mut arguments);
-                is_due = false;
-            }
-            can_call = can_call && (!changes_handles || self.may_end(step, &arguments));
-            if stop.load(Relaxed) || !is_due && !wait_until(due, stop) {
+            let is_due = due == answered && place > 0;
+            if stop.load(Relaxed) {
                 break;
             }
-            // What was there before the wait may be gone by now, and its handle another one's.
-            if can_call && (!is_due || *changes_handles) {
-                can_call = self.is_still_there(step, &arguments);
-            }
-            let called = match can_call {
-                true => self.call(step, &arguments, &mut caller, &mut desk),
-                false => None,
+            let known = &mut known[scheduled.call as usize];
+            let called = match known {
+                Some(known) if is_due && self.is_in_session(step, &known.arguments) => {
+                    if known.moves_input {
+                        let offset = input_offset(self.number as usize, place);
+                        known.arguments.input = shared.noise[offset..].as_ptr().cast_mut();
+                    }
+                    Some(caller.call_known(known))
+                }
+                _ => {
+                    let next = NextCall { place, due, is_due, turn: scheduled.turn, distinct };
+                    match self.call_when_due(next, &mut caller, &mut desk, known, stop) {
+                        ControlFlow::Continue(called) => called,
+                        ControlFlow::Break(()) => break,
+                    }
+                }
             };
             let is_called = called.is_some();
             let went = called.unwrap_or_else(not_called);
             if *changes_handles {
                 self.note_handles(step, &went);
             }
-            if let Some(session) = its_turn {
-                self.sessions.end_turn(session, turn);
+            if let Some(session) = step.session.filter(|_| step.turn.is_some()) {
+                self.sessions.end_turn(session, scheduled.turn);
             }
             self.keep_result(place, step, &went, &desk, &mut kept);
             answered = went.end;
@@ -215,6 +157,44 @@ impl ReplayingThread {
         }
         replayed.results = kept.results();
         replayed
+    }
+
+    /// Makes a call at its time. `Continue(None)`: it is not made; `Break`: somebody wants to end.
+    fn call_when_due(
+        &self,
+        next: NextCall<'_>,
+        caller: &mut Caller<'_>,
+        desk: &mut Desk,
+        known: &mut Option<KnownCall>,
+        stop: &AtomicBool,
+    ) -> ControlFlow<(), Option<Called>> {
+        let NextCall { place, due, mut is_due, turn, distinct } = next;
+        let DistinctCall { step, changes_handles, is_given_the_same } = distinct;
+        let mut arguments = CallArguments::NONE;
+        let mut can_call = step.turn.is_none() && self.arrange(place, step, desk, &mut arguments);
+        if !can_call {
+            if !wait_until(due, stop) {
+                return ControlFlow::Break(());
+            }
+            can_call = self.others_are_done(step, turn, stop)
+                && self.arrange(place, step, desk, &mut arguments);
+            is_due = false;
+        }
+        can_call = can_call && (!changes_handles || self.may_end(step, &arguments));
+        if !is_due && !wait_until(due, stop) {
+            return ControlFlow::Break(());
+        }
+        // What was there before the wait may be gone by now, and its handle another one's.
+        if can_call && (!is_due || *changes_handles) {
+            can_call = self.is_still_there(step, &arguments);
+        }
+        if !can_call {
+            return ControlFlow::Continue(None);
+        }
+        if *is_given_the_same {
+            *known = caller.known(step, arguments);
+        }
+        ControlFlow::Continue(self.call(step, &arguments, caller, desk))
     }
 
     /// Whether a call that would destroy an object may. That is looked at before the call is due, and
@@ -324,6 +304,11 @@ impl ReplayingThread {
         true
     }
 
+    /// Whether the session of these arguments is still there.
+    fn is_in_session(&self, step: &ReplayStep, known: &CallArguments) -> bool {
+        step.session.and_then(|place| self.sessions.handles.now(place)) == Some(known.session)
+    }
+
     /// Sets what a call is given; false where its session, or its object, is not there.
     fn arrange(
         &self,
@@ -350,7 +335,7 @@ impl ReplayingThread {
                 true => iv_of_step(steps, self.number as usize, place, self.shared.prepared.len()),
                 false => [0; 16],
             };
-            arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.points);
+            arguments.mechanism = desk.mechanisms.point(mechanism, iv, &self.shared.points);
         }
         true
     }
