@@ -171,7 +171,7 @@ fn links_of_the_pages_lead_to_files() {
             let page = fs::read_to_string(&path).unwrap();
             for part in page.split("](").skip(1) {
                 let link = part.split([')', '#']).next().unwrap_or_default();
-                if link.is_empty() || link.contains("://") {
+                if link.is_empty() || link.contains(' ') || link.contains("://") {
                     continue;
                 }
                 links += 1;
