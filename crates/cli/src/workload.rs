@@ -83,7 +83,7 @@ pub(crate) fn add_results(record: &mut Record, workload: &Workload) {
         for failed in list.iter().filter(|it| it.result != 0) {
             *case.failed.entry(Rv(failed.result).to_string()).or_default() += 1;
         }
-        let never_ended = list.iter().filter(|it| !it.is_ended).count();
+        let never_ended = list.iter().filter(|it| !it.is_ended && it.result == 0).count();
         if never_ended > 0 {
             case.failed.insert("never ended".to_owned(), never_ended as u64);
         }
@@ -278,7 +278,8 @@ fn mix_table(workload: &Workload) -> String {
         let p50 = times.get(times.len() / 2).map(|time| duration_text(Nanos(*time)));
         let bytes: Vec<u64> = list.iter().map(|it| it.input_bytes).collect();
         let failed = list.iter().filter(|it| it.result != 0).count();
-        let lost = [(failed, "failed"), (list.len() - times.len(), "never ended")];
+        let never_ended = list.iter().filter(|it| !it.is_ended && it.result == 0).count();
+        let lost = [(failed, "failed"), (never_ended, "never ended")];
         let lost: Vec<String> = lost
             .into_iter()
             .filter(|(count, _)| *count > 0)

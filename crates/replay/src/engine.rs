@@ -223,6 +223,7 @@ impl PreparedReplay {
             let ended = ended.clone();
             let builder = std::thread::Builder::new().name(format!("replay-{number}"));
             let started = builder.spawn(move || {
+                let _guard = StopsOnPanic(&stop_of_thread);
                 let replayed = thread.replay(memory, at, &stop_of_thread);
                 ended();
                 replayed
@@ -245,6 +246,17 @@ impl PreparedReplay {
     /// A key is still there.
     pub fn discard(self, main: &Session) -> Result<(), Pkcs11Failure> {
         self.shared.destroy_objects(main)
+    }
+}
+
+/// Ends a replay in which a thread panicked: others would wait for its turns.
+struct StopsOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopsOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
     }
 }
 

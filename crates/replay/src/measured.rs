@@ -18,6 +18,9 @@ pub struct ReplayedCall {
     pub duration: Nanos,
     /// How much later it began than it was due.
     pub late: Nanos,
+    /// Of that, what it waited for other threads of the replay: for its turn in a session, or for
+    /// what they make.
+    pub waited: Nanos,
     /// What the function returned.
     pub result: u64,
     /// False: it was not called, because its session or its object was not there.
@@ -211,6 +214,7 @@ fn planned_thread(recorded: &Workload, thread: &ReplayThread) -> ReplayedThread 
             begin,
             duration,
             late: begin - due,
+            waited: Nanos::ZERO,
             result: call.map_or(0, |call| call.result),
             is_called: true,
             output: call.map_or(0, |call| call.output_bytes),

@@ -198,6 +198,7 @@ mod tests {
                 start,
                 end: Nanos(start.0 + time),
                 calls: 1,
+                is_ended: true,
                 fails_anew: false,
             }
         };

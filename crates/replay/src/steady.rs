@@ -52,10 +52,10 @@ impl<'a> SteadyLoad<'a> {
     #[must_use]
     pub fn steady_part(&self, processes: &[ReplayProcess]) -> SteadyPart {
         let planned = transactions_by(&self.rule, &planned_workload(self.workload, processes));
-        let starts = planned.iter().map(|one| one.start).enumerate();
+        let starts = planned.iter().enumerate().filter(|(_, one)| one.is_ended);
         let mut steady: Vec<(Nanos, usize)> = starts
-            .filter(|(_, start)| self.is_steady(*start))
-            .map(|(place, start)| (start, place))
+            .map(|(place, one)| (one.start, place))
+            .filter(|(start, _)| self.is_steady(*start))
             .collect();
         steady.sort_by_key(|(start, _)| *start);
         let places = steady.into_iter().map(|(_, place)| place).collect();

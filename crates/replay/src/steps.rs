@@ -172,9 +172,12 @@ pub struct ReplayStep {
     pub due: Due,
     /// A place among the process's sessions.
     pub session: Option<u32>,
-    /// In a session that several threads use: how many of its calls come before this one, whichever
-    /// thread makes them.
+    /// In a session that several threads use: how many of its calls had ended when this one began,
+    /// whichever thread made them.
     pub turn: Option<u32>,
+    /// Other threads' calls were between it and the one before it of this thread in that session, or
+    /// at the same time.
+    pub is_interrupted: bool,
     /// A place among the keys.
     pub key: Option<u32>,
     /// Instead of a key: the object that a call made, by its place.
@@ -229,9 +232,14 @@ impl ReplayStep {
         self.session.is_some() && !has_iv && !is_written && !is_shared
     }
 
+    /// Whether it opens a session.
+    pub(crate) const fn opens_session(&self) -> bool {
+        matches!(self.call, Pkcs11Function::C_OpenSession)
+    }
+
     /// Whether a call gives a handle.
     pub(crate) const fn gives_handle(&self) -> bool {
-        matches!(self.call, Pkcs11Function::C_OpenSession) || self.makes.is_some()
+        self.opens_session() || self.makes.is_some()
     }
 
     /// Bytes that it is given anew; 0 for an input that was prepared.

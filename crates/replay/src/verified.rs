@@ -113,6 +113,11 @@ impl Judge<'_> {
                 open.insert(key, begun);
                 continue;
             }
+            // Another thread may have given it input, or begun another one.
+            if step.is_interrupted {
+                open.remove(&key);
+                continue;
+            }
             if step.only_length {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Calls into operations: what a user would count. A signature is a C_SignInit with its C_Sign.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
@@ -41,7 +41,8 @@ pub struct TokenOperation {
     /// that was made again, what it returned then.
     pub result: u64,
     /// It came to its result, or to a failure: not only begun, with nobody who goes on, or in a call
-    /// that never returned. A search has come to its result with its first objects.
+    /// that never returned. A search has come to its result with its first objects. In a session that
+    /// several threads use it is not known, and true: another one may have gone on.
     pub is_ended: bool,
     /// A call of it failed in a replay, and not when it was recorded: its time is none of such an
     /// operation's.
@@ -52,6 +53,7 @@ pub struct TokenOperation {
 #[must_use]
 pub fn operations(workload: &Workload) -> Vec<TokenOperation> {
     let mut all = Vec::new();
+    let shared = shared_sessions(workload);
     for (number, thread) in workload.threads.iter().enumerate() {
         let mut open: HashMap<(u32, &'static str), usize> = HashMap::new();
         for (begin, call) in thread.timed_calls() {
@@ -63,7 +65,8 @@ pub fn operations(workload: &Workload) -> Vec<TokenOperation> {
                 all.len() - 1
             });
             add_call(&mut all[place], begin, call);
-            all[place].is_ended |= brings_to_end(role.part, call);
+            all[place].is_ended |=
+                brings_to_end(role.part, call) || shared.contains(&(thread.process, call.session));
             match role.part {
                 Part::First if call.succeeded() => {
                     open.insert(key, place);
@@ -76,6 +79,21 @@ pub fn operations(workload: &Workload) -> Vec<TokenOperation> {
         }
     }
     all
+}
+
+/// Sessions that several threads use, by process and session.
+fn shared_sessions(workload: &Workload) -> HashSet<(u32, u32)> {
+    let mut users: HashMap<(u32, u32), usize> = HashMap::new();
+    let mut shared = HashSet::new();
+    for (number, thread) in workload.threads.iter().enumerate() {
+        for call in thread.calls.iter().filter(|call| call.session != 0) {
+            let session = (thread.process, call.session);
+            if *users.entry(session).or_insert(number) != number {
+                shared.insert(session);
+            }
+        }
+    }
+    shared
 }
 
 fn begun_operation(
@@ -276,6 +294,13 @@ mod tests {
         let all = operations(&Workload { threads, ..Workload::default() });
         let ended: Vec<bool> = all.iter().map(|it| it.is_ended).collect();
         assert_eq!(ended, [false, true, true, true, false]);
+
+        // Another thread may have gone on with it.
+        let thread =
+            |call: WorkloadCall| WorkloadThread { calls: vec![call], ..WorkloadThread::default() };
+        let threads = vec![thread(call("C_SignInit", 1, 10)), thread(call("C_Sign", 1, 3))];
+        let all = operations(&Workload { threads, ..Workload::default() });
+        assert!(all.iter().all(|it| it.is_ended));
     }
 
     #[test]

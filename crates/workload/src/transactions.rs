@@ -46,6 +46,8 @@ pub struct Transaction {
     pub end: Nanos,
     /// How many calls are in it.
     pub calls: u32,
+    /// False: it is an operation that was begun, and never came to a result or a failure.
+    pub is_ended: bool,
     /// A call of it failed in a replay, and not when it was recorded: its time is none of such a
     /// transaction's.
     pub fails_anew: bool,
@@ -56,7 +58,7 @@ pub struct Transaction {
 pub struct Transactions {
     /// By which rule it was.
     pub rule: TransactionRule,
-    /// In the order of their beginnings within each thread.
+    /// Those that came to their end, in the order of their beginnings within each thread.
     pub list: Vec<Transaction>,
 }
 
@@ -65,7 +67,7 @@ pub struct Transactions {
 pub fn transactions(workload: &Workload) -> Transactions {
     if let Some(name) = &workload.head.transaction {
         let rule = TransactionRule::Named(name.clone());
-        return Transactions { list: transactions_by(&rule, workload), rule };
+        return Transactions { list: ended(&rule, workload), rule };
     }
     for rule in [TransactionRule::BetweenWaits, TransactionRule::Session] {
         let list = transactions_by(&rule, workload);
@@ -75,30 +77,31 @@ pub fn transactions(workload: &Workload) -> Transactions {
         }
     }
     let rule = TransactionRule::Operation;
-    Transactions { list: transactions_by(&rule, workload), rule }
+    Transactions { list: ended(&rule, workload), rule }
 }
 
-/// Cuts a workload by a rule, such as the one by which another was cut that it is compared with.
+fn ended(rule: &TransactionRule, workload: &Workload) -> Vec<Transaction> {
+    transactions_by(rule, workload).into_iter().filter(|it| it.is_ended).collect()
+}
+
+/// Cuts a workload by a rule, such as the one by which another was cut that it is compared with. All
+/// are in it, whatever came of them.
 #[must_use]
 pub fn transactions_by(rule: &TransactionRule, workload: &Workload) -> Vec<Transaction> {
     match rule {
         TransactionRule::Named(name) => {
             let all = operations(workload);
-            let named = all.iter().filter(|it| it.kind.function == name);
-            named.filter(|it| it.is_ended).map(of_operation).collect()
+            all.iter().filter(|it| it.kind.function == name).map(of_operation).collect()
         }
         TransactionRule::BetweenWaits => between_waits(workload),
         TransactionRule::Session => by_session(workload),
-        TransactionRule::Operation => {
-            let all = operations(workload);
-            all.iter().filter(|it| it.is_ended).map(of_operation).collect()
-        }
+        TransactionRule::Operation => operations(workload).iter().map(of_operation).collect(),
     }
 }
 
 fn of_operation(operation: &TokenOperation) -> Transaction {
-    let TokenOperation { thread, start, end, calls, fails_anew, .. } = *operation;
-    Transaction { thread, start, end, calls, fails_anew }
+    let TokenOperation { thread, start, end, calls, is_ended, fails_anew, .. } = *operation;
+    Transaction { thread, start, end, calls, is_ended, fails_anew }
 }
 
 /// Stretches that begin after a wait. What a thread does before its first wait is its preparation.
@@ -110,7 +113,7 @@ fn between_waits(workload: &Workload) -> Vec<Transaction> {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
             if call.after_wait {
                 let (start, fails_anew) = (begin - call.held_up, call.fails_anew);
-                list.push(Transaction { thread, start, end, calls: 1, fails_anew });
+                list.push(Transaction { thread, start, end, calls: 1, is_ended: true, fails_anew });
                 is_within = true;
             } else if let Some(last) = list.last_mut().filter(|_| is_within) {
                 last.end = end;
@@ -128,7 +131,14 @@ fn by_session(workload: &Workload) -> Vec<Transaction> {
     for (thread, known) in workload.threads.iter().enumerate() {
         for (begin, call) in known.timed_calls().filter(|(_, call)| call.session != 0) {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
-            let none = Transaction { thread, start: begin, end, calls: 0, fails_anew: false };
+            let none = Transaction {
+                thread,
+                start: begin,
+                end,
+                calls: 0,
+                is_ended: true,
+                fails_anew: false,
+            };
             let new = (none, false);
             let (one, works) = sessions.entry(call.session).or_insert(new);
             one.start = one.start.min(begin - call.held_up);

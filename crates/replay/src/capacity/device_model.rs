@@ -83,7 +83,7 @@ fn delays(planned: &ReplayThread, went: &ReplayedThread) -> Vec<Nanos> {
     let delay = |(step, time): (&ReplayStep, &ReplayedCall)| {
         let could = due_at(step, answered);
         answered = time.begin + time.duration;
-        time.begin - could
+        time.begin - could - time.waited
     };
     planned.steps.iter().zip(&went.times).map(delay).collect()
 }
@@ -209,6 +209,7 @@ impl DeviceModel {
                 begin: at,
                 duration: end - at,
                 late: at - due,
+                waited: Nanos::ZERO,
                 result: origin.map_or(0, |call| call.result),
                 is_called: true,
                 output: origin.map_or(0, |call| call.output_bytes),

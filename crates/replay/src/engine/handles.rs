@@ -14,49 +14,46 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// And so long once somebody has waited in vain.
 const LATER_WAIT: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_micros(50);
+/// So often somebody looks before sleeping: some 10 µs.
+const LOOKS_AWAKE: u32 = 300;
 
-/// How long a thread waits for another one.
-#[derive(Default)]
-pub(super) struct Patience {
-    /// Somebody waited in vain: others do not wait as long.
-    has_failed: AtomicBool,
-}
-
-impl Patience {
-    /// What `look` finds as soon as it finds anything; `None` where that does not come in time, or
-    /// somebody wants to end.
-    #[cold]
-    pub(super) fn wait_for<T>(&self, stop: &AtomicBool, look: impl Fn() -> Option<T>) -> Option<T> {
-        let patience = match self.has_failed.load(Ordering::Relaxed) {
-            true => LATER_WAIT,
-            false => LONGEST_WAIT,
-        };
-        let until = Instant::now() + patience;
-        loop {
-            let found = look();
-            if found.is_some() {
-                return found;
-            }
-            if Instant::now() >= until || stop.load(Ordering::Relaxed) {
-                self.has_failed.store(true, Ordering::Relaxed);
-                return None;
-            }
-            std::thread::sleep(LOOK);
+/// What `look` finds as soon as it finds anything; `None` once that moment is over, or somebody wants to
+/// end.
+pub(super) fn wait_until_found<T>(
+    stop: &AtomicBool,
+    until: Option<Instant>,
+    look: impl Fn() -> Option<T>,
+) -> Option<T> {
+    // Another thread's call can be over sooner than a sleep.
+    for _ in 0..LOOKS_AWAKE {
+        let found = look();
+        if found.is_some() {
+            return found;
         }
+        std::hint::spin_loop();
     }
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
+        let found = look();
+        if found.is_some() {
+            return found;
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
 }
 
 /// Handles of sessions or objects, by their places.
 pub(super) struct SharedHandles {
     handles: Vec<AtomicU64>,
-    patience: Patience,
+    /// Somebody waited in vain: others do not wait as long.
+    has_failed: AtomicBool,
 }
 
 impl SharedHandles {
     /// For so many sessions or objects, none of which is made yet.
     pub(super) fn new(count: usize) -> Self {
         let handles = (0..count).map(|_| AtomicU64::new(NOT_MADE)).collect();
-        Self { handles, patience: Patience::default() }
+        Self { handles, has_failed: AtomicBool::new(false) }
     }
 
     /// The thing at that place was made, and has this handle.
@@ -69,8 +66,13 @@ impl SharedHandles {
     /// Waits until the thing at that place is made or gone, or until nobody waits for it any more.
     pub(super) fn wait_for(&self, place: u32, stop: &AtomicBool) {
         let Some(known) = self.handles.get(place as usize) else { return };
+        let patience = match self.has_failed.load(Ordering::Relaxed) {
+            true => LATER_WAIT,
+            false => LONGEST_WAIT,
+        };
         let is_made = || (known.load(Ordering::Acquire) != NOT_MADE).then_some(());
-        if self.patience.wait_for(stop, is_made).is_none() {
+        if wait_until_found(stop, Some(Instant::now() + patience), is_made).is_none() {
+            self.has_failed.store(true, Ordering::Relaxed);
             let order = Ordering::AcqRel;
             known.compare_exchange(NOT_MADE, NEVER, order, Ordering::Acquire).ok();
         }

@@ -1,5 +1,6 @@
 //! `CK_MECHANISM` with its parameters, kept at one address.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
 
@@ -10,7 +11,7 @@ use crate::steps::{MechanismUse, ReplayParameters};
 /// The mechanisms that a thread has used. One stays at its address, so that what a call is given can be
 /// kept for the next one.
 #[derive(Default)]
-pub(super) struct Mechanisms(Vec<(MechanismUse, Box<PointedMechanism>)>);
+pub(super) struct Mechanisms(HashMap<MechanismUse, Box<PointedMechanism>>);
 
 impl Mechanisms {
     /// A mechanism with this IV, and with one of these points, where it takes one.
@@ -20,12 +21,8 @@ impl Mechanisms {
         iv: [u8; 16],
         points: &[Vec<u8>],
     ) -> *mut CK_MECHANISM {
-        let known = self.0.iter().position(|(other, _)| *other == wanted);
-        let place = known.unwrap_or_else(|| {
-            self.0.push((wanted, PointedMechanism::new(wanted)));
-            self.0.len() - 1
-        });
-        self.0[place].1.point(iv, points)
+        let known = self.0.entry(wanted).or_insert_with(|| PointedMechanism::new(wanted));
+        known.point(iv, points)
     }
 }
 

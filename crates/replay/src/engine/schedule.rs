@@ -40,7 +40,8 @@ impl Schedule {
         let steps = steps.iter().map(|step| {
             // What differs from step to step and is no part of a call.
             let turn = step.turn.map(|_| 0);
-            let call = ReplayStep { origin: 0, due: Due::AfterAnswer(Nanos::ZERO), turn, ..*step };
+            let due = Due::AfterAnswer(Nanos::ZERO);
+            let call = ReplayStep { origin: 0, due, turn, is_interrupted: false, ..*step };
             let call = *known.entry(call).or_insert_with(|| {
                 let changes_handles = call.changes_handles();
                 let is_given_the_same = call.is_given_the_same();

@@ -7,7 +7,7 @@ use cryptoki_sys::*;
 use tapstone_module::{Session, ck};
 use tapstone_names::pkcs11::Pkcs11Failure;
 
-use super::handles::{Patience, SharedHandles};
+use super::handles::{SharedHandles, wait_until_found};
 use super::{ReplaySite, ReplayTrouble};
 
 /// The sessions of a process, by their places.
@@ -15,7 +15,6 @@ pub(super) struct SharedSessions {
     pub(super) handles: SharedHandles,
     /// Of each that several threads use, how many of its calls are made.
     turns: Vec<AtomicU32>,
-    patience: Patience,
     module: std::sync::Arc<tapstone_module::Module>,
 }
 
@@ -25,7 +24,7 @@ impl SharedSessions {
         let handles = SharedHandles::new(before.len());
         let turns = before.iter().map(|_| AtomicU32::new(0)).collect();
         let module = std::sync::Arc::clone(site.module);
-        let sessions = Self { handles, turns, patience: Patience::default(), module };
+        let sessions = Self { handles, turns, module };
         for (place, _) in before.iter().enumerate().filter(|(_, is_open)| **is_open) {
             let mut session = Session::open(site.module, site.slot, site.read_only)?;
             // It is closed with the others, when all threads are done.
@@ -35,17 +34,18 @@ impl SharedSessions {
         Ok(sessions)
     }
 
-    /// Waits until so many calls of that session are made; false where that does not come.
+    /// Waits until so many calls of that session are made; false where somebody wants to end. However
+    /// long that takes: all that a thread waits for began before, and is made or given up.
     pub(super) fn wait_for_turn(&self, session: u32, turn: u32, stop: &AtomicBool) -> bool {
         let Some(made) = self.turns.get(session as usize) else { return false };
-        let has_come = || (made.load(Ordering::Acquire) >= turn).then_some(());
-        has_come().or_else(|| self.patience.wait_for(stop, has_come)).is_some()
+        wait_until_found(stop, None, || (made.load(Ordering::Acquire) >= turn).then_some(()))
+            .is_some()
     }
 
-    /// The call of that turn is made, or never will be.
-    pub(super) fn end_turn(&self, session: u32, turn: u32) {
+    /// A call of that session is made, or never will be.
+    pub(super) fn end_turn(&self, session: u32) {
         if let Some(made) = self.turns.get(session as usize) {
-            made.fetch_max(turn.saturating_add(1), Ordering::AcqRel);
+            made.fetch_add(1, Ordering::AcqRel);
         }
     }
 }

@@ -116,6 +116,7 @@ impl ReplayingThread {
                 break;
             }
             let known = &mut known[scheduled.call as usize];
+            let mut waited = Nanos::ZERO;
             let called = match known {
                 Some(known) if is_due && self.is_in_session(step, &known.arguments) => {
                     if known.moves_input {
@@ -127,7 +128,10 @@ impl ReplayingThread {
                 _ => {
                     let next = NextCall { place, due, is_due, turn: scheduled.turn, distinct };
                     match self.call_when_due(next, &mut caller, &mut desk, known, stop) {
-                        ControlFlow::Continue(called) => called,
+                        ControlFlow::Continue(called) => {
+                            waited = called.1;
+                            called.0
+                        }
                         ControlFlow::Break(()) => break,
                     }
                 }
@@ -138,7 +142,7 @@ impl ReplayingThread {
                 self.note_handles(step, &went);
             }
             if let Some(session) = step.session.filter(|_| step.turn.is_some()) {
-                self.sessions.end_turn(session, scheduled.turn);
+                self.sessions.end_turn(session);
             }
             self.keep_result(place, step, &went, &desk, &mut kept);
             answered = went.end;
@@ -146,6 +150,7 @@ impl ReplayingThread {
                 begin: went.begin - at,
                 duration: went.end - went.begin,
                 late: went.begin - due,
+                waited,
                 result: went.result,
                 is_called,
                 output: if went.result == 0 && !step.gives_handle() {
@@ -159,7 +164,8 @@ impl ReplayingThread {
         replayed
     }
 
-    /// Makes a call at its time. `Continue(None)`: it is not made; `Break`: somebody wants to end.
+    /// Makes a call at its time, and says how long it waited for other threads. `None`: it is not made;
+    /// `Break`: somebody wants to end.
     fn call_when_due(
         &self,
         next: NextCall<'_>,
@@ -167,38 +173,44 @@ impl ReplayingThread {
         desk: &mut Desk,
         known: &mut Option<KnownCall>,
         stop: &AtomicBool,
-    ) -> ControlFlow<(), Option<Called>> {
+    ) -> ControlFlow<(), (Option<Called>, Nanos)> {
         let NextCall { place, due, mut is_due, turn, distinct } = next;
         let DistinctCall { step, changes_handles, is_given_the_same } = distinct;
         let mut arguments = CallArguments::NONE;
-        let mut can_call = step.turn.is_none() && self.arrange(place, step, desk, &mut arguments);
-        if !can_call {
+        let mut waited = Nanos::ZERO;
+        let may_end = |arguments: &_| !changes_handles || self.may_end(step, arguments);
+        let mut can_call = self.arrange(place, step, desk, &mut arguments);
+        if can_call && step.turn.is_none() {
+            can_call = may_end(&arguments);
+            if !is_due && !wait_until(due, stop) {
+                return ControlFlow::Break(());
+            }
+        } else {
             if !wait_until(due, stop) {
                 return ControlFlow::Break(());
             }
-            can_call = self.others_are_done(step, turn, stop)
-                && self.arrange(place, step, desk, &mut arguments);
+            let since = Monotonic.now();
             is_due = false;
-        }
-        can_call = can_call && (!changes_handles || self.may_end(step, &arguments));
-        if !is_due && !wait_until(due, stop) {
-            return ControlFlow::Break(());
+            let are_done = self.others_are_done(step, turn, stop);
+            can_call = are_done && (can_call || self.arrange(place, step, desk, &mut arguments));
+            can_call = can_call && may_end(&arguments);
+            waited = Monotonic.now() - since;
         }
         // What was there before the wait may be gone by now, and its handle another one's.
         if can_call && (!is_due || *changes_handles) {
             can_call = self.is_still_there(step, &arguments);
         }
         if !can_call {
-            return ControlFlow::Continue(None);
+            return ControlFlow::Continue((None, waited));
         }
         if *is_given_the_same {
             *known = caller.known(step, arguments);
         }
-        ControlFlow::Continue(self.call(step, &arguments, caller, desk))
+        ControlFlow::Continue((self.call(step, &arguments, caller, desk), waited))
     }
 
-    /// Whether a call that would destroy an object may. That is looked at before the call is due, and
-    /// in none of its time.
+    /// Whether a call that would destroy an object may. That is looked at before the call is due, or in its
+    /// turn, and in none of its time.
     fn may_end(&self, step: &ReplayStep, arguments: &CallArguments) -> bool {
         let CallArguments { session, object, .. } = *arguments;
         step.call != Pkcs11Function::C_DestroyObject || self.is_made_here(session, object)

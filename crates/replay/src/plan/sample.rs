@@ -79,7 +79,8 @@ struct Operation {
 }
 
 /// Tells each operation of a thread: its kind, and the places of the calls that it is given input
-/// and gives results by. It goes from its beginning to the next one of its session.
+/// and gives results by. It goes from its beginning to the next one of its session. Where another thread
+/// came in between nothing is told: what it was given is not known.
 fn for_each_operation(steps: &[ReplayStep], mut tell: impl FnMut(OperationKind, &[usize])) {
     let mut open: BTreeMap<(Option<u32>, &str), Operation> = BTreeMap::new();
     let mut tell_any = |Operation { kind, places }| {
@@ -95,6 +96,9 @@ fn for_each_operation(steps: &[ReplayStep], mut tell: impl FnMut(OperationKind, 
             if let Some(before) = open.insert(key, Operation { kind, places: Vec::new() }) {
                 tell_any(before);
             }
+        } else if step.is_interrupted {
+            // Another thread may have given it input, or begun another one.
+            open.remove(&key);
         } else if let Some(operation) = open.get_mut(&key) {
             operation.places.push(place);
         }

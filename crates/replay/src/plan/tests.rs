@@ -99,6 +99,12 @@ fn a_session_that_several_threads_use_keeps_the_order_of_its_calls() {
     ];
     let plan = plan_replay(&Workload { threads, ..Workload::default() }, &ReplayOptions::default());
     let plan = plan.unwrap();
+    let interrupted = plan.processes[0].threads.iter().map(|thread| {
+        let steps = thread.steps.iter().enumerate();
+        steps.filter(|(_, step)| step.is_interrupted).map(|(place, _)| place).collect()
+    });
+    let interrupted: Vec<Vec<usize>> = interrupted.collect();
+    assert_eq!(interrupted, [vec![0, 2], vec![0]]);
     let turns: Vec<Vec<Option<u32>>> = plan.processes[0]
         .threads
         .iter()
@@ -106,6 +112,60 @@ fn a_session_that_several_threads_use_keeps_the_order_of_its_calls() {
         .collect();
     assert_eq!(turns[0], [Some(0), Some(1), Some(4), Some(5), None, None]);
     assert_eq!(turns[1], [Some(2), Some(3)]);
+}
+
+/// One begins, another goes on: what it was given is known to no thread.
+#[test]
+fn an_operation_that_another_thread_came_into_is_not_judged() {
+    let digest = |function| WorkloadCall {
+        mechanism: (function == "C_DigestInit").then_some(0x250),
+        input_bytes: 16,
+        output_bytes: 32,
+        ..call(function)
+    };
+    let thread = |start, calls: &[WorkloadCall]| WorkloadThread {
+        start: Nanos(start),
+        calls: calls.to_vec(),
+        ..WorkloadThread::default()
+    };
+    let (begin, update, last) = ("C_DigestInit", "C_DigestUpdate", "C_DigestFinal");
+    let waits = WorkloadCall { computing: Nanos(100), ..digest(last) };
+    let whole = [digest(begin), digest(update), digest(last)];
+    let judged = |threads: Vec<WorkloadThread>| -> usize {
+        let load = Workload { threads, ..Workload::default() };
+        let plan = plan_replay(&load, &ReplayOptions::default()).unwrap();
+        let steps = plan.processes[0].threads.iter().flat_map(|thread| &thread.steps);
+        steps.filter(|step| step.is_judged).count()
+    };
+    let first = [digest(begin), digest(update), waits];
+    assert_eq!(judged(vec![thread(0, &first), thread(50, &[digest(update)])]), 0);
+    assert_eq!(judged(vec![thread(0, &whole), thread(500, &whole)]), 4, "one after the other");
+}
+
+/// As a module with a lock lets them: they can be so again.
+#[test]
+fn calls_of_one_session_at_the_same_time_do_not_wait_for_each_other() {
+    let random = |duration| WorkloadCall {
+        input_bytes: 16,
+        duration: Nanos(duration),
+        ..call("C_GenerateRandom")
+    };
+    let thread = |start, calls: &[WorkloadCall]| WorkloadThread {
+        start: Nanos(start),
+        calls: calls.to_vec(),
+        ..WorkloadThread::default()
+    };
+    let opens = WorkloadCall { detail: 4, ..call("C_OpenSession") };
+    let threads = vec![thread(0, &[opens, random(1_000), random(10)]), thread(100, &[random(100)])];
+    let plan = plan_replay(&Workload { threads, ..Workload::default() }, &ReplayOptions::default());
+    let plan = plan.unwrap();
+    let turns: Vec<Option<u32>> = plan.processes[0]
+        .threads
+        .iter()
+        .flat_map(|thread| &thread.steps)
+        .map(|step| step.turn)
+        .collect();
+    assert_eq!(turns, [None, Some(0), Some(2), Some(0)]);
 }
 
 #[test]

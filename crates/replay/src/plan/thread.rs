@@ -183,6 +183,7 @@ impl<'a> ThreadPlanner<'a> {
             due: Due::AfterAnswer(Nanos::ZERO),
             session: None,
             turn: None,
+            is_interrupted: false,
             key: None,
             object: None,
             makes: None,

@@ -147,8 +147,8 @@ impl Search<'_> {
         Ok((shown, Some(FoundScale { bound: self.bound, search, within, no_capacity })))
     }
 
-    /// A call at a recorded moment, on a thread that had its last answer, begins then: what is later
-    /// is this machine's.
+    /// A call at a recorded moment, on a thread that had its last answer, begins then, or when what it
+    /// waits for of other threads is done: what is later is this machine's.
     fn lateness(&self, went: &Went) -> Lateness {
         let mut delays = Vec::new();
         for (process, threads) in went.plan.processes.iter().zip(&went.outcome.threads) {
@@ -157,7 +157,7 @@ impl Search<'_> {
                 for (step, time) in planned.steps.iter().zip(&thread.times) {
                     if matches!(step.due, Due::At(_)) {
                         let due = time.begin - time.late;
-                        delays.push((time.begin - due.max(answered)).0);
+                        delays.push((time.begin - due.max(answered) - time.waited).0);
                     }
                     answered = Nanos(time.begin.0.saturating_add(time.duration.0));
                 }

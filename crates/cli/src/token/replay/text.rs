@@ -205,7 +205,7 @@ fn schedule_text(replay: &Replay<'_>) -> String {
         for (planned, went) in process.threads.iter().zip(threads) {
             let both = planned.steps.iter().zip(&went.times);
             let fixed = both.filter(|(step, _)| matches!(step.due, Due::At(_)));
-            late.extend(fixed.map(|(_, time)| time.late.0));
+            late.extend(fixed.map(|(_, time)| (time.late - time.waited).0));
         }
     }
     late.sort_unstable();
@@ -274,7 +274,7 @@ fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, (u
     for operation in operations(workload).into_iter().filter(|it| it.is_ended) {
         add(kind_name(&operation.kind), operation.in_calls, operation.fails_anew);
     }
-    for it in transactions_by(rule, workload) {
+    for it in transactions_by(rule, workload).into_iter().filter(|it| it.is_ended) {
         add("transaction".to_owned(), it.end - it.start, it.fails_anew);
     }
     all.values_mut().for_each(|(_, times)| times.sort_unstable());
