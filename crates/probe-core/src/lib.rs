@@ -7,7 +7,8 @@
 //! - [`wire`]: the file that the probe writes and the tracer reads; [`chunks`]: the parts of it
 //!   that a process takes and gives back.
 //! - [`functions`], [`names`]: the functions that are watched, by number and by name.
-//! - [`frame`], [`capture`], [`reads`], [`apdu`], [`text`]: a call, and what is kept of it.
+//! - [`frame`], [`capture`], [`reads`], [`apdu`], [`text`]: a call, and what is kept of it;
+//!   [`program_memory`]: what may be read for that.
 //! - [`journal`]: where a thread writes its events; [`totals`]: sums of calls that it lists no more.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
@@ -37,6 +38,7 @@ pub mod journal;
 pub mod leaf;
 pub mod lookup;
 pub mod names;
+pub mod program_memory;
 pub mod reads;
 pub mod session_keeper;
 pub mod text;
