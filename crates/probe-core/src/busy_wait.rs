@@ -96,6 +96,9 @@ impl OwnPolls {
 /// The frame is a call of that function, which has returned.
 pub unsafe fn move_reading_on(frame: &mut Frame, function: u32, ahead: u64) {
     let [first, second, ..] = frame.arguments;
+    if function != known::TIME && frame.result as i32 != 0 {
+        return;
+    }
     // SAFETY: where the function has just written the time.
     unsafe {
         match function {
@@ -196,6 +199,11 @@ mod tests {
         // SAFETY: the second argument points to two words.
         unsafe { move_reading_on(&mut frame, known::CLOCK_GETTIME, 1_500) };
         assert_eq!(time, [11, 500]);
+
+        frame.result = u64::MAX;
+        // SAFETY: as above.
+        unsafe { move_reading_on(&mut frame, known::CLOCK_GETTIME, 1_500) };
+        assert_eq!(time, [11, 500], "a clock that there is not told no time");
 
         let mut time = [10, 999_999];
         let mut frame = Frame::new(known::GETTIMEOFDAY, [address(&mut time), 0, 0, 0, 0, 0]);

@@ -25,6 +25,7 @@ use tapstone_probe_core::wire::{
 
 use crate::file::SharedFile;
 use crate::fixes::{self, AnsweredBy, FixAnswer};
+use crate::memory::memory_of;
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Popped, Thread};
@@ -192,8 +193,9 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
 
 fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kind) -> FixAnswer {
     let function = frame.function;
+    let memory = memory_of(frame);
     // SAFETY: the arguments are that function's.
-    let LeafWords { a, b } = unsafe { capture::capture_leaf(function, kind, frame) };
+    let LeafWords { a, b } = unsafe { capture::capture_leaf(function, kind, frame, &memory) };
     let timing = leaf_timing(kind, b, thread.depth);
     frame.state = match timing {
         LeafTiming::Unwritten => return FixAnswer::Call,
@@ -210,7 +212,7 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kin
         frame.start = now();
     } else if timing == LeafTiming::AtBeginning {
         // SAFETY: as above.
-        let bytes = unsafe { capture::leaf_bytes(function, kind, frame) };
+        let bytes = unsafe { capture::leaf_bytes(function, kind, frame, &memory) };
         // Calls with the same text are alike.
         let a = if bytes.is_empty() || kind == Kind::Connect { a } else { fnv1a(bytes) };
         frame.start = now();
@@ -227,12 +229,14 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
-    let LeafWords { b, .. } = unsafe {
-        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd);
-        capture::capture_leaf(function, kind, frame)
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd) };
+    // A poll that could not wait: its time limit was 0.
+    let b = match kind {
+        Kind::Poll => 0,
+        // SAFETY: as above.
+        _ => unsafe { capture::capture_leaf(function, kind, frame, &memory_of(frame)).b },
     };
-    // select(2) has overwritten the set in which it was.
-    let a = frame.note;
+    let a = descriptor_of(frame);
     service::note_descriptor(kind, frame, a);
     let mut leaf = leaf_that_begins(frame.id, frame.start, a, b);
     leaf.close_at(end, frame.result, flags(frame, kind, a, 0));
@@ -257,12 +261,13 @@ fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
     unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
-    service::note_descriptor(kind, frame, frame.note);
+    let descriptor = descriptor_of(frame);
+    service::note_descriptor(kind, frame, descriptor);
     let time = end.saturating_sub(frame.start);
     if ticks().ending_of_wait(kind, time) == LeafEnding::TakenBack {
         return thread.take_back_summed(frame.id);
     }
-    let waits_for = flags(frame, kind, frame.note, time) & (FLAG_SERVICE | FLAG_TERMINAL);
+    let waits_for = flags(frame, kind, descriptor, time) & (FLAG_SERVICE | FLAG_TERMINAL);
     let waited = matches!(kind, Kind::Lock | Kind::Children) || waits_for != 0;
     thread.sum_leaf(frame.id, time, waited);
 }
@@ -280,6 +285,9 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let time = end.saturating_sub(frame.start);
     // SAFETY: written by this call, into a chunk that is this thread's for good.
     let event = unsafe { &mut *written };
+    if kind == Kind::Poll {
+        event.a = descriptor_of(frame);
+    }
     event.close_at(end, frame.result, flags(frame, kind, event.a, time));
     match ticks().ending_of_wait(kind, time) {
         // SAFETY: as above.
@@ -288,6 +296,12 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         LeafEnding::Counted => unsafe { thread.journal.count_written(written) },
         LeafEnding::Listed => {}
     }
+}
+
+/// What a call that is over has worked on. select(2) has overwritten the set in which that was.
+fn descriptor_of(frame: &Frame) -> u64 {
+    // SAFETY: the call has returned.
+    unsafe { capture::polled_descriptor(frame.function, frame) }.unwrap_or(frame.note)
 }
 
 fn answered_by(frame: &Frame) -> AnsweredBy {

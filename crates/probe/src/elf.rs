@@ -211,6 +211,25 @@ impl Headers {
     }
 }
 
+impl Headers {
+    /// The parts of the file that are loaded and can be read (PT_LOAD), as whole pages.
+    ///
+    /// # Safety
+    /// There are so many headers.
+    pub(crate) unsafe fn readable_parts(self, base: usize) -> impl Iterator<Item = Range<usize>> {
+        const PT_LOAD: u32 = 1;
+        const PF_R: u32 = 4;
+        (0..self.count).filter_map(move |number| {
+            // SAFETY: the caller's promise.
+            let segment = unsafe { &*(self.at as *const Segment).add(number) };
+            let start = base.wrapping_add(segment.address);
+            let end = (start + segment.in_memory).next_multiple_of(4096);
+            let is_there = segment.kind == PT_LOAD && segment.flags & PF_R != 0;
+            (is_there && segment.in_memory > 0).then_some(start & !4095..end)
+        })
+    }
+}
+
 /// The code of an object, and by what its file is known.
 pub(crate) struct Code {
     pub(crate) range: Range<usize>,

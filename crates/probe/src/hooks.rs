@@ -4,10 +4,12 @@
 
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::{Hook, hook};
-use tapstone_probe_core::text::text_argument;
-use tapstone_probe_core::wire::{EVENT_ENDS, EVENT_STARTS, Head, STARTS_CHILD, STARTS_HERE};
+use tapstone_probe_core::wire::{
+    EVENT_ENDS, EVENT_STARTS, Head, MOST_BYTES, STARTS_CHILD, STARTS_HERE,
+};
 
 use crate::file::SharedFile;
+use crate::memory::memory_of;
 use crate::process::now;
 use crate::thread;
 use crate::{fixes, limit, process, sys};
@@ -25,18 +27,18 @@ pub(crate) unsafe fn hook_called(number: usize, frame: &Frame) {
         Hook::LongJump => thread::left(here, unsafe { jump_target(first) }),
         // The handler is in the function that calls this one: what was below that is gone.
         Hook::Catch => thread::left(here, frame.stack as usize),
-        // SAFETY: a struct rlimit that the function reads itself.
-        Hook::SetLimit => unsafe { limit::set_limit(first, second) },
+        // SAFETY: a call of that function.
+        Hook::SetLimit => unsafe { limit::set_limit(first, second, &memory_of(frame)) },
         Hook::SetLimitOf if first as u32 == 0 || first as u32 == sys::process() => {
             // SAFETY: as above; only of this process.
-            unsafe { limit::set_limit(second, third) };
+            unsafe { limit::set_limit(second, third, &memory_of(frame)) };
         }
         Hook::SetLimitOf => {}
         Hook::LockMemory => limit::lock_memory(),
-        // SAFETY: a path, which ends with a zero.
-        Hook::Exec => unsafe { program_starts(here, first, STARTS_HERE) },
+        // SAFETY: a call of that function.
+        Hook::Exec => unsafe { program_starts(frame, first, STARTS_HERE) },
         // SAFETY: as above.
-        Hook::Spawn => unsafe { program_starts(here, second, STARTS_CHILD) },
+        Hook::Spawn => unsafe { program_starts(frame, second, STARTS_CHILD) },
         Hook::Exit => process_ends(here),
     }
 }
@@ -64,16 +66,16 @@ pub(crate) fn process_ends(here: usize) {
 /// Another program is about to be started: whether the probe begins in it will be seen.
 ///
 /// # Safety
-/// `path` is null or ends with a zero.
-unsafe fn program_starts(here: usize, path: u64, how: u64) {
-    if path == 0 {
+/// The frame is a call that starts a program.
+unsafe fn program_starts(frame: &Frame, path: u64, how: u64) {
+    // SAFETY: the caller's promise.
+    let path = unsafe { memory_of(frame).text(path, MOST_BYTES) };
+    if path.is_empty() {
         return;
     }
-    // SAFETY: the caller's promise.
-    let path = unsafe { text_argument(path) };
     // Asked of the kernel: the child of a vfork(2) writes in its parent's place.
     let word = u64::from(sys::process()) | how << 32;
-    if let Some(thread) = thread::enter(here) {
+    if let Some(thread) = thread::enter(frame.place()) {
         let head = Head::new(now(), EVENT_STARTS, 0);
         thread.journal.write_event(&SharedFile, head, [word], path);
         thread.leave();

@@ -26,6 +26,7 @@ mod file;
 mod fixes;
 mod hooks;
 mod limit;
+mod memory;
 mod objects;
 mod process;
 mod rewrite;

@@ -5,6 +5,7 @@
 use tapstone_probe_core::chunks::{
     LEAST_CHUNKS, LOCKED_CHUNKS, bytes_of_chunks, chunks_within, lower_reach,
 };
+use tapstone_probe_core::program_memory::ProgramMemory;
 
 use crate::thread::TABLE_BYTES;
 use crate::{process, state, sys};
@@ -24,15 +25,15 @@ pub(crate) fn least_bytes() -> usize {
 /// A limit is about to be set.
 ///
 /// # Safety
-/// `to` is null or points to a struct rlimit.
-pub(crate) unsafe fn set_limit(resource: u64, to: u64) {
-    let to = to as *const usize;
-    if resource as u32 != RLIMIT_AS || to.is_null() {
+/// The call that sets it to the struct rlimit at `to` has not returned.
+pub(crate) unsafe fn set_limit(resource: u64, to: u64, memory: &ProgramMemory) {
+    if resource as u32 != RLIMIT_AS {
         return;
     }
-    // SAFETY: its first word is the limit that counts.
-    let limit = unsafe { *to };
-    keep_chunks(chunks_within(limit));
+    // SAFETY: the caller's promise. The first word is the limit that counts.
+    if let Some([limit]) = unsafe { memory.words::<1>(to) } {
+        keep_chunks(chunks_within(limit as usize));
+    }
 }
 
 /// All memory is about to be locked.

@@ -86,6 +86,9 @@ pub(crate) unsafe fn add(
             WAITS[number].store(true, Ordering::Release);
             WAITING.fetch_add(1, Ordering::Release);
         }
+        if number == PROGRAM {
+            note_program(&*map);
+        }
         let to = Dynamic::from_link_map(&*map).is_none_or(|object| object.defines_one_of(&HASHES));
         DEFINES[number].store(to || number == LAST, Ordering::Relaxed);
         (number, Bindings { from: !is_system(number), to })
@@ -197,6 +200,34 @@ pub(crate) fn program_headers(number: usize) -> Option<Headers> {
         at: PROGRAM_HEADERS.load(Ordering::Relaxed),
         count: PROGRAM_HEADER_COUNT.load(Ordering::Relaxed),
     })
+}
+
+/// Parts of the program's own file that are remembered.
+const PARTS: usize = 8;
+/// Their first addresses and those behind their last.
+static PROGRAM_PARTS: [[AtomicUsize; 2]; PARTS] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; PARTS];
+
+/// Whether an address lies in what is loaded of the program's own file, and can be read there. That
+/// is never unloaded.
+pub(crate) fn is_of_program(address: usize) -> bool {
+    PROGRAM_PARTS.iter().any(|[start, end]| {
+        address < end.load(Ordering::Relaxed) && start.load(Ordering::Relaxed) <= address
+    })
+}
+
+/// Notes where the program's own file is loaded.
+///
+/// # Safety
+/// The linker's description of the program.
+unsafe fn note_program(map: &LinkMap) {
+    let Some(headers) = program_headers(PROGRAM) else { return };
+    // SAFETY: the headers that the kernel tells of.
+    let parts = unsafe { headers.readable_parts(map.base) };
+    for ([start, end], part) in PROGRAM_PARTS.iter().zip(parts) {
+        start.store(part.start, Ordering::Relaxed);
+        end.store(part.end, Ordering::Relaxed);
+    }
 }
 
 /// Whether an object defines something to watch.

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use crate::frame::Frame;
 use crate::functions::Kind;
 use crate::names::known;
-use crate::text::text_argument;
+use crate::program_memory::ProgramMemory;
+use crate::wire::MOST_BYTES;
 
 /// sockaddr_un has 110 bytes, and no other address is longer in practice.
 pub(super) const LONGEST_ADDRESS: usize = 128;
@@ -24,18 +25,32 @@ pub struct LeafWords {
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWords {
+pub unsafe fn capture_leaf(
+    function: u32,
+    kind: Kind,
+    frame: &Frame,
+    memory: &ProgramMemory,
+) -> LeafWords {
     let [first, second, third, fourth, fifth, _] = frame.arguments;
+    // What lies elsewhere is read when the call is over (`polled_descriptor`).
+    let on_stack = |at, count| {
+        // SAFETY: a page that is there.
+        if memory.is_on_stack(at, 4) { unsafe { first_polled(at, count) } } else { u64::MAX }
+    };
     let (a, b) = match kind {
         // SAFETY: a call of that function.
-        Kind::Sleep => (0, unsafe { sleep_nanos(function, frame) }),
+        Kind::Sleep => (0, unsafe { sleep_nanos(function, frame, memory) }),
         // SAFETY: as above.
         Kind::Poll => unsafe {
             match function {
-                known::POLL | known::POLL_CHK => (first_polled(first, second), millis_nanos(third)),
-                known::PPOLL => (first_polled(first, second), timespec_nanos(third, 1)),
-                known::SELECT => (first_in_set(first, second), timespec_nanos(fifth, 1_000)),
-                known::PSELECT => (first_in_set(first, second), timespec_nanos(fifth, 1)),
+                known::POLL | known::POLL_CHK => (on_stack(first, second), millis_nanos(third)),
+                known::PPOLL => (on_stack(first, second), timespec_nanos(third, 1, memory)),
+                known::SELECT => {
+                    (first_in_set(first, second, memory), timespec_nanos(fifth, 1_000, memory))
+                }
+                known::PSELECT => {
+                    (first_in_set(first, second, memory), timespec_nanos(fifth, 1, memory))
+                }
                 known::ACCEPT | known::ACCEPT4 => (u64::from(first as u32), u64::MAX),
                 _ => (u64::from(first as u32), millis_nanos(fourth)),
             }
@@ -59,17 +74,17 @@ pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWord
 ///
 /// # Safety
 /// The frame is a call of that function.
-unsafe fn sleep_nanos(function: u32, frame: &Frame) -> u64 {
+unsafe fn sleep_nanos(function: u32, frame: &Frame, memory: &ProgramMemory) -> u64 {
     let [first, flags, third, ..] = frame.arguments;
     let number = u64::from(first as u32);
-    // SAFETY: the function reads it itself.
+    // SAFETY: the caller's promise.
     unsafe {
         match function {
             known::SLEEP => number * 1_000_000_000,
             known::USLEEP => number * 1_000,
-            known::NANOSLEEP => timespec_nanos(first, 1),
+            known::NANOSLEEP => timespec_nanos(first, 1, memory),
             // clock_nanosleep: for a time, or until a moment, which is not so long from now.
-            _ if flags as u32 == 0 => timespec_nanos(third, 1),
+            _ if flags as u32 == 0 => timespec_nanos(third, 1, memory),
             _ => 0,
         }
     }
@@ -114,17 +129,18 @@ unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
     unsafe { (*word).load(Ordering::Relaxed) & taken == 0 }
 }
 
-/// A timespec (parts of 1 ns) or a timeval (of 1,000 ns) as nanoseconds; none is for ever.
+/// A timespec (parts of 1 ns) or a timeval (of 1,000 ns) as nanoseconds; none is for ever, and one
+/// that is not there no time.
 ///
 /// # Safety
-/// `at` is null or points to one.
-pub(super) unsafe fn timespec_nanos(at: u64, part: u64) -> u64 {
-    let at = at as *const u64;
-    if at.is_null() {
+/// The call to which it belongs has not returned.
+pub(super) unsafe fn timespec_nanos(at: u64, part: u64, memory: &ProgramMemory) -> u64 {
+    if at == 0 {
         return u64::MAX;
     }
-    // SAFETY: two words.
-    unsafe { (*at).saturating_mul(1_000_000_000).saturating_add(*at.add(1) * part) }
+    // SAFETY: the caller's promise.
+    let Some([seconds, parts]) = (unsafe { memory.words::<2>(at) }) else { return 0 };
+    seconds.saturating_mul(1_000_000_000).saturating_add(parts.saturating_mul(part))
 }
 
 fn millis_nanos(time: u64) -> u64 {
@@ -140,16 +156,32 @@ unsafe fn first_polled(at: u64, count: u64) -> u64 {
     if at == 0 || count == 0 { u64::MAX } else { unsafe { u64::from(*(at as *const u32)) } }
 }
 
+/// The first descriptor that a poll(2) was given, once it is over; `None` of other calls, and of one
+/// that failed, and may not have read it.
+///
+/// # Safety
+/// The frame is a call of that function, which has returned.
+pub unsafe fn polled_descriptor(function: u32, frame: &Frame) -> Option<u64> {
+    let [first, second, ..] = frame.arguments;
+    let polls = matches!(function, known::POLL | known::POLL_CHK | known::PPOLL);
+    // SAFETY: the kernel has read it, and written beside it.
+    (polls && frame.result as i32 >= 0).then(|| unsafe { first_polled(first, second) })
+}
+
 /// The first descriptor to read from.
 ///
 /// # Safety
-/// `at` is null or an fd_set for so many.
-pub(super) unsafe fn first_in_set(count: u64, at: u64) -> u64 {
-    for word in 0..if at == 0 { 0 } else { (count as usize).div_ceil(64).min(16) } {
-        // SAFETY: inside the set.
-        let bits = unsafe { *(at as *const u64).add(word) };
-        if bits != 0 {
-            return word as u64 * 64 + u64::from(bits.trailing_zeros());
+/// The call to which the set belongs has not returned.
+pub(super) unsafe fn first_in_set(count: u64, at: u64, memory: &ProgramMemory) -> u64 {
+    if at == 0 {
+        return u64::MAX;
+    }
+    for word in 0..(count as u32 as usize).div_ceil(64).min(16) as u64 {
+        // SAFETY: the caller's promise.
+        match unsafe { memory.words::<1>(at.wrapping_add(word * 8)) } {
+            Some([0]) => {}
+            Some([bits]) => return word * 64 + u64::from(bits.trailing_zeros()),
+            None => break,
         }
     }
     u64::MAX
@@ -159,16 +191,24 @@ pub(super) unsafe fn first_in_set(count: u64, at: u64) -> u64 {
 ///
 /// # Safety
 /// The frame is a call of that function, and the result is dropped before it returns.
-pub unsafe fn leaf_bytes(function: u32, kind: Kind, frame: &Frame) -> &'static [u8] {
+pub unsafe fn leaf_bytes(
+    function: u32,
+    kind: Kind,
+    frame: &Frame,
+    memory: &ProgramMemory,
+) -> &'static [u8] {
     let [first, second, third, ..] = frame.arguments;
-    // SAFETY: the function reads them itself.
+    // SAFETY: the caller's promise.
     unsafe {
         match kind {
             Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => {
-                text_argument(second)
+                memory.text(second, MOST_BYTES)
             }
-            Kind::Open | Kind::Stat | Kind::LookupName => text_argument(first),
-            Kind::Connect => socket_address(second, third),
+            Kind::Open | Kind::Stat | Kind::LookupName => memory.text(first, MOST_BYTES),
+            Kind::Connect => {
+                let length = (third as u32 as usize).min(LONGEST_ADDRESS);
+                memory.bytes(second, length).unwrap_or_default()
+            }
             _ => &[],
         }
     }
