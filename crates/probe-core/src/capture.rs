@@ -13,13 +13,13 @@ pub use self::template::{
     template_shape,
 };
 
-use self::template::{is_on_token, small_handle, token_attribute};
+use self::template::{small_handle, token_attribute};
 use crate::apdu::{LONGEST_APDU, fnv1a, kept_of_command, only_reads, response_word};
 use crate::frame::Frame;
 use crate::names::known;
+use crate::program_memory::ProgramMemory;
 use crate::reads::{ASKS_FOR_LENGTH, answer_of_read, asks_for_length, attribute_question};
-use crate::text::text_argument;
-use crate::wire::{ENTER_WORDS, FLAG_LENGTH, FLAG_TOKEN};
+use crate::wire::{ENTER_WORDS, FLAG_LENGTH, FLAG_TOKEN, MOST_BYTES};
 
 /// Words of an event of a call's beginning, behind its head.
 const WORDS: usize = ENTER_WORDS - 2;
@@ -35,6 +35,17 @@ pub struct Exchange {
     pub response: *mut u8,
     /// The room for it in bytes; its length when the call is over. Never null.
     pub received: *mut u64,
+}
+
+impl Exchange {
+    /// The command that is about to be sent; empty where it is not there.
+    ///
+    /// # Safety
+    /// The call has not returned, and the result is dropped before.
+    pub unsafe fn command_in<'a>(&self, memory: &ProgramMemory) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        unsafe { memory.bytes(self.command as u64, self.sent) }.unwrap_or_default()
+    }
 }
 
 /// The exchange of SCardTransmit or IFDHTransmitToICC.
@@ -86,7 +97,12 @@ pub struct CaptureRules {
 ///
 /// # Safety
 /// The frame is a call of that function, and the result is dropped before it returns.
-pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRules) -> Beginning {
+pub unsafe fn capture_beginning(
+    function: u32,
+    frame: &Frame,
+    rules: CaptureRules,
+    memory: &ProgramMemory,
+) -> Beginning {
     let [first, second, third, ..] = frame.arguments;
     // Numbers tell something, addresses nothing.
     let mut words = [first, if is_address(second) { 0 } else { second }, 0];
@@ -101,23 +117,23 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
         | known::C_VERIFY_RECOVER_INIT
         | known::C_GENERATE_KEY..=known::C_DERIVE_KEY => {
             // CK_MECHANISM begins with its type.
-            let mechanism = second as *const u64;
-            // SAFETY: the function reads it itself.
-            words[1] = if mechanism.is_null() { 0 } else { unsafe { *mechanism } };
+            // SAFETY: the caller's promise.
+            words[1] = unsafe { memory.words::<1>(second) }.map_or(0, |[mechanism]| mechanism);
             words[2] = if takes_key(function) { third } else { 0 };
         }
         known::C_FIND_OBJECTS_INIT => {
             // SAFETY: as many attributes as the caller says.
-            words[1] = unsafe { template_digest(second, third, rules.key) };
+            words[1] = unsafe { template_digest(second, third, rules.key, memory) };
             // SAFETY: as above.
-            words[2] = unsafe { template_shape(second, third, TemplateValues::Given) };
+            words[2] = unsafe { template_shape(second, third, TemplateValues::Given, memory) };
         }
         known::C_GET_ATTRIBUTE_VALUE => {
             // SAFETY: as many attributes as the caller says.
-            words[1] = unsafe { attribute_question(frame, rules.key) };
+            words[1] = unsafe { attribute_question(frame, rules.key, memory) };
             // SAFETY: as above.
-            let shape =
-                unsafe { template_shape(third, frame.arguments[3], TemplateValues::AskedFor) };
+            let shape = unsafe {
+                template_shape(third, frame.arguments[3], TemplateValues::AskedFor, memory)
+            };
             words[2] = shape | small_handle(second) << SHAPE_BITS;
         }
         known::C_FIND_OBJECTS => words[2] = third,
@@ -127,15 +143,14 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
             words[2] = if has_input(function) { third } else { 0 };
         }
         known::SCARD_CONNECT => {
-            // SAFETY: a reader's name ends with a zero.
-            bytes = unsafe { text_argument(second) };
+            // SAFETY: the caller's promise.
+            bytes = unsafe { memory.text(second, MOST_BYTES) };
         }
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function.
             if let Some(exchange) = unsafe { apdu_exchange(function, frame) } {
-                // SAFETY: as many bytes as the caller says.
-                let command =
-                    unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
+                // SAFETY: as above.
+                let command = unsafe { exchange.command_in(memory) };
                 words[1] = if only_reads(command) { fnv1a(command) } else { 0 };
                 words[2] = exchange.sent as u64;
                 bytes = kept_of_command(command, rules.options);
@@ -144,7 +159,7 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
         _ => words[2] = if has_input(function) { third } else { 0 },
     }
     // SAFETY: a call of that function.
-    let on_token = unsafe { makes_token_object(function, frame) };
+    let on_token = unsafe { makes_token_object(function, frame, memory) };
     let flags = if on_token { FLAG_TOKEN } else { 0 };
     let only_length = output_place(function).is_some_and(|place| frame.arguments[place] == 0);
     Beginning { words, bytes, flags: flags | if only_length { FLAG_LENGTH } else { 0 } }
@@ -201,14 +216,18 @@ fn is_address(word: u64) -> bool {
 ///
 /// # Safety
 /// The frame is a call of that function.
-unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
+unsafe fn makes_token_object(function: u32, frame: &Frame, memory: &ProgramMemory) -> bool {
     let [_, first, second, third, fourth, fifth] = frame.arguments;
-    // SAFETY: as many attributes as the caller says.
+    let is_on_token = |template, count| {
+        // SAFETY: the caller's promise.
+        unsafe { token_attribute(template, count, memory) == Some(true) }
+    };
+    // SAFETY: as above; C_UnwrapKey has arguments on the stack.
     unsafe {
         match function {
             known::C_CREATE_OBJECT => is_on_token(first, second),
             // Where the template says nothing, a copy is where its original is.
-            known::C_COPY_OBJECT => token_attribute(second, third) != Some(false),
+            known::C_COPY_OBJECT => token_attribute(second, third, memory) != Some(false),
             known::C_GENERATE_KEY => is_on_token(second, third),
             known::C_GENERATE_KEY_PAIR => is_on_token(second, third) || is_on_token(fourth, fifth),
             known::C_DERIVE_KEY => is_on_token(third, fourth),
@@ -228,14 +247,20 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
 ///
 /// # Safety
 /// The frame is a call of that function, which has returned.
-pub unsafe fn capture_end(function: u32, frame: &Frame, rules: CaptureRules) -> u64 {
+pub unsafe fn capture_end(
+    function: u32,
+    frame: &Frame,
+    rules: CaptureRules,
+    memory: &ProgramMemory,
+) -> u64 {
     let [_, second, _, third, fourth, _] = frame.arguments;
     if frame.result != 0 {
         return 0;
     }
     if function == known::C_FIND_OBJECTS {
+        let most = frame.arguments[2];
         // SAFETY: a call of that function, which has succeeded.
-        return unsafe { found_objects(second as *const u64, third as *const u64) };
+        return unsafe { found_objects(second as *const u64, most, third as *const u64) };
     }
     if function == known::C_VERIFY {
         // How long the signature is.
@@ -248,7 +273,9 @@ pub unsafe fn capture_end(function: u32, frame: &Frame, rules: CaptureRules) -> 
     let out = match function {
         known::C_OPEN_SESSION | known::SCARD_CONNECT | known::C_GENERATE_KEY => fourth,
         known::C_CREATE_OBJECT => third,
-        known::C_DERIVE_KEY => frame.arguments[5],
+        // Some mechanisms leave keys elsewhere and do not look at it (CKM_TLS12_KEY_AND_MAC_DERIVE).
+        known::C_DERIVE_KEY if memory.holds(frame.arguments[5], 8) => frame.arguments[5],
+        known::C_DERIVE_KEY => 0,
         // The count of the template, and where the key's handle goes; or where those of both do.
         known::C_UNWRAP_KEY | known::C_GENERATE_KEY_PAIR => stacked(1),
         _ if output_place(function).is_some() => {
@@ -257,27 +284,30 @@ pub unsafe fn capture_end(function: u32, frame: &Frame, rules: CaptureRules) -> 
         known::SCARD_ESTABLISH_CONTEXT => third,
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function, which has succeeded.
-            return unsafe { apdu_exchange(function, frame).map_or(0, |over| response_of(over)) };
+            return unsafe {
+                apdu_exchange(function, frame).map_or(0, |over| response_of(over, memory))
+            };
         }
         // SAFETY: as above.
-        _ => return unsafe { answer_of_read(function, frame, rules.key) },
+        _ => return unsafe { answer_of_read(function, frame, rules.key, memory) },
     } as *const u64;
     // SAFETY: where the function has just written its result.
     if out.is_null() { 0 } else { unsafe { *out } }
 }
 
-/// How many objects were found, and half of a hash of their handles.
+/// How many objects were found, of so many at `most`, and half of a hash of their handles.
 ///
 /// # Safety
 /// Where C_FindObjects has just written its result.
-unsafe fn found_objects(objects: *const u64, count: *const u64) -> u64 {
+unsafe fn found_objects(objects: *const u64, most: u64, count: *const u64) -> u64 {
     const MOST: u64 = 1 << 16;
     if objects.is_null() || count.is_null() {
         return 0;
     }
     // SAFETY: the caller's promise.
     unsafe {
-        let count = (*count).min(MOST);
+        // A module may say more than there is room for.
+        let count = (*count).min(most).min(MOST);
         let handles = core::slice::from_raw_parts(objects.cast::<u8>(), count as usize * 8);
         count | fnv1a(handles) << 32
     }
@@ -287,11 +317,12 @@ unsafe fn found_objects(objects: *const u64, count: *const u64) -> u64 {
 ///
 /// # Safety
 /// The exchange is over.
-unsafe fn response_of(exchange: Exchange) -> u64 {
+unsafe fn response_of(exchange: Exchange, memory: &ProgramMemory) -> u64 {
     // SAFETY: the response's length and as many bytes.
     let response = unsafe {
         let length = *exchange.received as usize;
-        if exchange.response.is_null() || length > LONGEST_APDU {
+        let is_there = memory.holds_rest(exchange.response as u64, length);
+        if exchange.response.is_null() || length > LONGEST_APDU || !is_there {
             return 0;
         }
         core::slice::from_raw_parts(exchange.response, length)

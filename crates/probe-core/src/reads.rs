@@ -8,6 +8,7 @@ use core::hash::Hasher;
 
 use crate::frame::Frame;
 use crate::names::known;
+use crate::program_memory::ProgramMemory;
 
 /// Attributes of a template that are looked at, at most.
 const MOST_ATTRIBUTES: u64 = 64;
@@ -65,18 +66,24 @@ pub struct Attribute {
     pub length: u64,
 }
 
-/// The template of C_GetAttributeValue, where all of it may be looked at.
+/// The template of C_GetAttributeValue, where it is there and all of it may be looked at.
 ///
 /// # Safety
 /// The frame is a call of that function, and the slice is dropped before it returns.
-pub unsafe fn public_template(frame: &Frame) -> Option<&'static mut [Attribute]> {
+pub unsafe fn public_template(
+    frame: &Frame,
+    memory: &ProgramMemory,
+) -> Option<&'static mut [Attribute]> {
     let [_, _, template, count, ..] = frame.arguments;
-    let template = template as *mut Attribute;
-    if template.is_null() || !(1..=MOST_ATTRIBUTES).contains(&count) {
+    if !(1..=MOST_ATTRIBUTES).contains(&count) {
         return None;
     }
-    // SAFETY: as many attributes as the caller says.
-    let all = unsafe { core::slice::from_raw_parts_mut(template, count as usize) };
+    let count = count as usize;
+    if !memory.holds(template, count * size_of::<Attribute>()) {
+        return None;
+    }
+    // SAFETY: as many attributes are there.
+    let all = unsafe { core::slice::from_raw_parts_mut(template as *mut Attribute, count) };
     all.iter().all(|attribute| is_public_attribute(attribute.kind)).then_some(all)
 }
 
@@ -85,25 +92,30 @@ pub unsafe fn public_template(frame: &Frame) -> Option<&'static mut [Attribute]>
 ///
 /// # Safety
 /// The frame is a call of that function, which has not begun.
-pub unsafe fn attribute_question(frame: &Frame, key: [u64; 2]) -> u64 {
+pub unsafe fn attribute_question(frame: &Frame, key: [u64; 2], memory: &ProgramMemory) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { template_question(frame, key, |attribute| attribute.length) }
+    unsafe { template_question(frame, key, memory, |attribute| attribute.length) }
 }
 
 /// The same without the room, which a call that is over has overwritten.
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub unsafe fn attribute_subject(frame: &Frame, key: [u64; 2]) -> u64 {
+pub unsafe fn attribute_subject(frame: &Frame, key: [u64; 2], memory: &ProgramMemory) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { template_question(frame, key, |_| 0) }
+    unsafe { template_question(frame, key, memory, |_| 0) }
 }
 
 /// # Safety
 /// The frame is a call of C_GetAttributeValue.
-unsafe fn template_question(frame: &Frame, key: [u64; 2], room: impl Fn(&Attribute) -> u64) -> u64 {
+unsafe fn template_question(
+    frame: &Frame,
+    key: [u64; 2],
+    memory: &ProgramMemory,
+    room: impl Fn(&Attribute) -> u64,
+) -> u64 {
     // SAFETY: the caller's promise.
-    let Some(template) = (unsafe { public_template(frame) }) else { return 0 };
+    let Some(template) = (unsafe { public_template(frame, memory) }) else { return 0 };
     let mut digest = keyed(key);
     digest.write_u64(frame.arguments[1]);
     for attribute in template {
@@ -119,9 +131,9 @@ unsafe fn template_question(frame: &Frame, key: [u64; 2], room: impl Fn(&Attribu
 ///
 /// # Safety
 /// The frame is a call of C_GetAttributeValue, which has succeeded.
-unsafe fn attribute_answer(frame: &Frame, key: [u64; 2]) -> u64 {
+unsafe fn attribute_answer(frame: &Frame, key: [u64; 2], memory: &ProgramMemory) -> u64 {
     // SAFETY: the caller's promise.
-    let Some(template) = (unsafe { public_template(frame) }) else { return 0 };
+    let Some(template) = (unsafe { public_template(frame, memory) }) else { return 0 };
     let mut digest = keyed(key);
     let mut values = 0;
     for attribute in template {
@@ -129,11 +141,14 @@ unsafe fn attribute_answer(frame: &Frame, key: [u64; 2]) -> u64 {
         if attribute.value.is_null() {
             continue;
         }
-        if attribute.length > LONGEST_VALUE {
+        // A module may say more than there was room for.
+        let is_there = attribute.length <= LONGEST_VALUE
+            && memory.holds_rest(attribute.value as u64, attribute.length as usize);
+        if !is_there {
             return 0;
         }
         values += 1;
-        // SAFETY: the function has just written as many bytes.
+        // SAFETY: the function has just written there, and as many bytes are there.
         digest.write(unsafe {
             core::slice::from_raw_parts(attribute.value, attribute.length as usize)
         });
@@ -146,15 +161,20 @@ unsafe fn attribute_answer(frame: &Frame, key: [u64; 2]) -> u64 {
 ///
 /// # Safety
 /// The frame is a call of that function, which has succeeded.
-pub unsafe fn answer_of_read(function: u32, frame: &Frame, key: [u64; 2]) -> u64 {
+pub unsafe fn answer_of_read(
+    function: u32,
+    frame: &Frame,
+    key: [u64; 2],
+    memory: &ProgramMemory,
+) -> u64 {
     let [first, second, third, ..] = frame.arguments;
     // Counters and the token's clock are left out: they say that time has passed.
     let (at, parts): (u64, &[(usize, usize)]) = match function {
         // SAFETY: as above.
-        known::C_GET_ATTRIBUTE_VALUE => return unsafe { attribute_answer(frame, key) },
+        known::C_GET_ATTRIBUTE_VALUE => return unsafe { attribute_answer(frame, key, memory) },
         known::C_GET_SLOT_LIST | known::C_GET_MECHANISM_LIST => {
             // SAFETY: as above.
-            return unsafe { list_answer(second, third, key) };
+            return unsafe { list_answer(second, third, key, memory) };
         }
         known::C_GET_INFO => (first, &[(0, 34), (40, 82)]),
         known::C_GET_SLOT_INFO => (second, &[(0, 108)]),
@@ -175,8 +195,8 @@ pub unsafe fn answer_of_read(function: u32, frame: &Frame, key: [u64; 2]) -> u64
 }
 
 /// # Safety
-/// `list` is null, or has as many words as `count` points to.
-unsafe fn list_answer(list: u64, count: u64, key: [u64; 2]) -> u64 {
+/// A function has just written both.
+unsafe fn list_answer(list: u64, count: u64, key: [u64; 2], memory: &ProgramMemory) -> u64 {
     if count == 0 {
         return 0;
     }
@@ -185,7 +205,7 @@ unsafe fn list_answer(list: u64, count: u64, key: [u64; 2]) -> u64 {
     unsafe {
         let count = *(count as *const u64);
         digest.write_u64(count);
-        if list != 0 && count <= LONGEST_VALUE {
+        if list != 0 && count <= LONGEST_VALUE && memory.holds_rest(list, count as usize * 8) {
             digest.write(core::slice::from_raw_parts(list as *const u8, count as usize * 8));
         }
     }
@@ -245,6 +265,11 @@ mod tests {
         Frame::new(number(name), arguments)
     }
 
+    /// All that tests point to is there.
+    fn memory() -> ProgramMemory {
+        ProgramMemory::of_call(&Frame::new(0, [0; 6]), |_| true)
+    }
+
     fn at<T>(value: &T) -> u64 {
         core::ptr::from_ref(value) as u64
     }
@@ -257,11 +282,11 @@ mod tests {
         let asked = template.as_mut_ptr();
         let frame = called("C_GetAttributeValue", [1, object, asked as u64, 1, 0, 0]);
         // SAFETY: a template of one attribute, whose value is as long as it says.
-        let question = unsafe { attribute_question(&frame, key) };
+        let question = unsafe { attribute_question(&frame, key, &memory()) };
         // SAFETY: it points to the attribute above, as the frame does.
         unsafe { (*asked).length = value.len() as u64 };
         // SAFETY: as above.
-        (question, unsafe { answer_of_read(frame.function, &frame, key) })
+        (question, unsafe { answer_of_read(frame.function, &frame, key, &memory()) })
     }
 
     #[test]
@@ -294,10 +319,11 @@ mod tests {
         let both = [public, Attribute { kind: CKA_VALUE, ..public }];
         let frame = called("C_GetAttributeValue", [1, 5, at(&both), 2, 0, 0]);
         // SAFETY: two attributes.
-        assert_eq!(unsafe { attribute_question(&frame, KEY) }, 0);
+        assert_eq!(unsafe { attribute_question(&frame, KEY, &memory()) }, 0);
         // SAFETY: none are looked at.
         let none = |template, count| unsafe {
-            attribute_question(&called("C_GetAttributeValue", [1, 5, template, count, 0, 0]), KEY)
+            let frame = called("C_GetAttributeValue", [1, 5, template, count, 0, 0]);
+            attribute_question(&frame, KEY, &memory())
         };
         assert_eq!((none(0, 1), none(8, 0), none(8, MOST_ATTRIBUTES + 1)), (0, 0, 0));
     }
@@ -305,7 +331,7 @@ mod tests {
     fn answered(name: &str, arguments: [u64; 6]) -> u64 {
         let frame = called(name, arguments);
         // SAFETY: tests pass what the function has written.
-        unsafe { answer_of_read(frame.function, &frame, KEY) }
+        unsafe { answer_of_read(frame.function, &frame, KEY, &memory()) }
     }
 
     #[test]

@@ -145,8 +145,10 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     }
     frame.id = slot.id(thread);
     let function = frame.function;
-    // SAFETY: the arguments are that function's.
-    let capture = || unsafe { capture::capture_beginning(function, frame, capture_rules()) };
+    let memory = memory_of(frame);
+    let capture =
+        // SAFETY: the arguments are that function's.
+        || unsafe { capture::capture_beginning(function, frame, capture_rules(), &memory) };
     let beginning = is_listed.then(capture);
     // Processor times are for what is found in calls that are listed.
     let looks =
@@ -185,7 +187,8 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     }
     if popped == Some(Popped::Listed) {
         // SAFETY: as above.
-        let word = unsafe { capture::capture_end(function, frame, capture_rules()) };
+        let word =
+            unsafe { capture::capture_end(function, frame, capture_rules(), &memory_of(frame)) };
         let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));
         thread.journal.write_event(&SharedFile, head, [frame.result, word], &[]);
     }

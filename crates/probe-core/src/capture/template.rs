@@ -3,6 +3,8 @@
 
 use core::hash::Hasher;
 
+use crate::program_memory::ProgramMemory;
+
 /// Attributes of a template that are looked at, at most.
 pub(super) const LONGEST_TEMPLATE: u64 = 256;
 
@@ -48,24 +50,32 @@ pub(super) fn small_handle(handle: u64) -> u64 {
 /// a small number and one that the caller gives, and bit 40 when no attribute has room for a value.
 ///
 /// # Safety
-/// `template` is null or has so many attributes.
-pub unsafe fn template_shape(template: u64, count: u64, values: TemplateValues) -> u64 {
+/// The call to which the template belongs has not returned.
+pub unsafe fn template_shape(
+    template: u64,
+    count: u64,
+    values: TemplateValues,
+    memory: &ProgramMemory,
+) -> u64 {
     const CKA_CLASS: u64 = 0;
-    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+    if count > LONGEST_TEMPLATE {
         return 0;
     }
     let mut shape = count.min(255) << 16;
     let mut without_room = count > 0;
-    for at in 0..count as usize {
-        // SAFETY: inside the template; a value has as many bytes as it says.
+    for at in 0..count {
+        // SAFETY: the caller's promise.
         unsafe {
-            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
+            let Some([kind, value, length]) = attribute(template, at, memory) else { return 0 };
             let known = SHAPED_ATTRIBUTES.iter().position(|other| *other == kind);
             shape |= known.map_or(OTHER_ATTRIBUTES, |bit| 1 << bit);
             without_room &= value == 0;
             let is_given = values == TemplateValues::Given;
-            if is_given && kind == CKA_CLASS && value != 0 && length == 8 {
-                let class = (value as *const u64).read_unaligned();
+            if is_given
+                && kind == CKA_CLASS
+                && length == 8
+                && let Some([class]) = memory.words::<1>(value)
+            {
                 shape |= class.saturating_add(1).min(0xFFFF) << 24;
             }
         }
@@ -74,59 +84,70 @@ pub unsafe fn template_shape(template: u64, count: u64, values: TemplateValues) 
 }
 
 /// A digest of a template under a key: types, lengths and values in their order, of which nothing
-/// else is kept. 0 where it is no template, or too long to be looked through.
+/// else is kept. 0 where it is no template, too long to be looked through, or not there.
 ///
 /// # Safety
-/// `template` is null or has so many attributes.
-pub unsafe fn template_digest(template: u64, count: u64, key: [u64; 2]) -> u64 {
+/// The call to which the template belongs has not returned.
+pub unsafe fn template_digest(
+    template: u64,
+    count: u64,
+    key: [u64; 2],
+    memory: &ProgramMemory,
+) -> u64 {
     const LONGEST_VALUE: u64 = 1 << 16;
-    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+    if count > LONGEST_TEMPLATE {
         return 0;
     }
     let [first, second] = key;
     #[allow(deprecated, reason = "SipHash-2-4 with a key, which has no other name in core")]
     let mut digest = core::hash::SipHasher::new_with_keys(first, second);
     digest.write_u64(count);
-    for at in 0..count as usize {
-        // SAFETY: inside the template; a value has as many bytes as it says.
+    for at in 0..count {
+        // SAFETY: the caller's promise.
         unsafe {
-            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
-            if length > LONGEST_VALUE || (value == 0 && length > 0) {
+            let Some([kind, value, length]) = attribute(template, at, memory) else { return 0 };
+            if length > LONGEST_VALUE {
                 return 0;
             }
+            let Some(value) = memory.bytes(value, length as usize) else { return 0 };
             digest.write_u64(kind);
             digest.write_u64(length);
-            if length > 0 {
-                digest.write(core::slice::from_raw_parts(value as *const u8, length as usize));
+            if !value.is_empty() {
+                digest.write(value);
             }
         }
     }
     digest.finish().max(1)
 }
 
-/// # Safety
-/// `template` is null or has so many attributes.
-pub(super) unsafe fn is_on_token(template: u64, count: u64) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { token_attribute(template, count) == Some(true) }
-}
-
 /// CKA_TOKEN in a template; `None` where it is not in it.
 ///
 /// # Safety
-/// `template` is null or has so many attributes.
-pub(super) unsafe fn token_attribute(template: u64, count: u64) -> Option<bool> {
+/// The call to which the template belongs has not returned.
+pub(super) unsafe fn token_attribute(
+    template: u64,
+    count: u64,
+    memory: &ProgramMemory,
+) -> Option<bool> {
     const CKA_TOKEN: u64 = 1;
-    // CK_ATTRIBUTE: type, value, length.
-    let attributes = template as *const [u64; 3];
-    for at in 0..if template == 0 { 0 } else { count.min(LONGEST_TEMPLATE) as usize } {
-        // SAFETY: inside the template; a value has as many bytes as it says.
+    for at in 0..if template == 0 { 0 } else { count.min(LONGEST_TEMPLATE) } {
+        // SAFETY: the caller's promise.
         unsafe {
-            let [kind, value, length] = *attributes.add(at);
+            let [kind, value, length] = attribute(template, at, memory)?;
             if kind == CKA_TOKEN && value != 0 && length > 0 {
-                return Some(*(value as *const u8) != 0);
+                return memory.bytes(value, 1).map(|value| value != [0]);
             }
         }
     }
     None
+}
+
+/// An attribute of a template (CK_ATTRIBUTE): type, value, length. `None` where it is not there.
+///
+/// # Safety
+/// The call to which the template belongs has not returned.
+unsafe fn attribute(template: u64, at: u64, memory: &ProgramMemory) -> Option<[u64; 3]> {
+    const ATTRIBUTE_BYTES: u64 = 24;
+    // SAFETY: the caller's promise.
+    unsafe { memory.words(template.wrapping_add(at * ATTRIBUTE_BYTES)) }
 }

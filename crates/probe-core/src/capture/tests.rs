@@ -27,12 +27,16 @@ fn memory() -> ProgramMemory {
 /// The beginning of a call that reads nothing but its own arguments.
 fn beginning(frame: &Frame, options: u32) -> Beginning {
     // SAFETY: tests pass what the function is given.
-    unsafe { capture_beginning(frame.function, frame, CaptureRules { options, key: [1, 2] }) }
+    unsafe { capture_beginning(frame.function, frame, rules(options), &memory()) }
+}
+
+fn rules(options: u32) -> CaptureRules {
+    CaptureRules { options, key: [1, 2] }
 }
 
 fn end(frame: &Frame) -> u64 {
     // SAFETY: tests pass what the function is given.
-    unsafe { capture_end(frame.function, frame, CaptureRules { options: 0, key: [1, 2] }) }
+    unsafe { capture_end(frame.function, frame, rules(0), &memory()) }
 }
 
 fn leaf(name: &str, arguments: [u64; 6]) -> LeafWords {
@@ -304,10 +308,10 @@ fn an_attribute_without_a_value_says_nothing() {
     let value = 1_u8;
     for attribute in [[1, 0, 1], [1, at(&value), 0], [2, at(&value), 1]] {
         // SAFETY: one attribute.
-        assert_eq!(unsafe { token_attribute(at(&attribute), 1) }, None, "{attribute:?}");
+        assert_eq!(unsafe { token_attribute(at(&attribute), 1, &memory()) }, None, "{attribute:?}");
     }
     // SAFETY: one attribute.
-    assert_eq!(unsafe { token_attribute(at(&[1, at(&value), 1]), 1) }, Some(true));
+    assert_eq!(unsafe { token_attribute(at(&[1, at(&value), 1]), 1, &memory()) }, Some(true));
 }
 
 #[test]
@@ -317,11 +321,11 @@ fn only_so_many_attributes_are_looked_at() {
     template[LONGEST_TEMPLATE as usize] = [1, at(&value), 1];
     let address = template.as_ptr() as u64;
     // SAFETY: as many attributes.
-    assert_eq!(unsafe { token_attribute(address, LONGEST_TEMPLATE + 1) }, None);
+    assert_eq!(unsafe { token_attribute(address, LONGEST_TEMPLATE + 1, &memory()) }, None);
     template[LONGEST_TEMPLATE as usize - 1] = [1, at(&value), 1];
     let address = template.as_ptr() as u64;
     // SAFETY: as many attributes.
-    assert_eq!(unsafe { token_attribute(address, LONGEST_TEMPLATE + 1) }, Some(true));
+    assert_eq!(unsafe { token_attribute(address, LONGEST_TEMPLATE + 1, &memory()) }, Some(true));
 }
 
 #[test]
@@ -502,7 +506,7 @@ fn found_objects_are_a_number_and_a_digest_of_their_handles() {
 fn digest_of(kind: u64, value: &[u8], key: [u64; 2]) -> u64 {
     let template = [kind, value.as_ptr() as u64, value.len() as u64];
     // SAFETY: one attribute, whose value is as long as it says.
-    unsafe { template_digest(at(&template), 1, key) }
+    unsafe { template_digest(at(&template), 1, key, &memory()) }
 }
 
 #[test]
@@ -518,7 +522,7 @@ fn templates_are_told_apart_by_a_digest_that_needs_the_key() {
         assert!(other != signing && other != 0);
     }
     // SAFETY: no attribute is looked at.
-    let none = |template, count| unsafe { template_digest(template, count, [1, 2]) };
+    let none = |template, count| unsafe { template_digest(template, count, [1, 2], &memory()) };
     assert_ne!(none(0, 0), 0, "all objects are searched for by an empty template");
     assert_eq!((none(0, 1), none(8, LONGEST_TEMPLATE + 1)), (0, 0));
     let null_value = [3_u64, 0, 7];

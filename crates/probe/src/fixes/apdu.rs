@@ -13,6 +13,7 @@ use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_CACHE_APDU, FIX_WHOLE_READ, Fix};
 
 use super::{FixAnswer, are_on, of_kind};
+use crate::memory::memory_of;
 use crate::sys;
 
 /// Whose the places are, and what is known of each card.
@@ -87,11 +88,13 @@ unsafe fn before_exchange(
         [fixes.cache, fixes.whole].into_iter().flatten().for_each(Fix::count_refused);
         return FixAnswer::Call;
     };
-    // SAFETY: as many bytes as the caller says, and a length that says how much room there is.
-    let (command, room) = unsafe {
-        let room = if exchange.response.is_null() { 0 } else { *exchange.received as usize };
-        (core::slice::from_raw_parts(exchange.command, exchange.sent), room)
-    };
+    let memory = memory_of(frame);
+    let received = exchange.received as u64;
+    // SAFETY: the exchange is about to be made.
+    let (command, room) = unsafe { (exchange.command_in(&memory), memory.words::<1>(received)) };
+    // What is not there is for the function to say.
+    let (false, Some([room])) = (command.is_empty(), room) else { return FixAnswer::Call };
+    let room = if exchange.response.is_null() { 0 } else { room as usize };
     match cache.before_exchange(fixes, command, room) {
         Instead::Exchange => FixAnswer::Call,
         Instead::Widen(widened) => {
@@ -127,11 +130,14 @@ pub(super) unsafe fn after_call(frame: &Frame, function: u32) {
         cache.forget();
         return;
     }
-    // SAFETY: the exchange is over: the response is as long as its length says.
-    let response = unsafe {
-        let received = (*exchange.received as usize).min(LONGEST_APDU);
-        core::slice::from_raw_parts_mut(exchange.response, received)
-    };
+    // SAFETY: the exchange is over.
+    let received = unsafe { *exchange.received as usize }.min(LONGEST_APDU);
+    if !memory_of(frame).holds_rest(exchange.response as u64, received) {
+        cache.forget();
+        return;
+    }
+    // SAFETY: as many bytes are there, and the function has written the first.
+    let response = unsafe { core::slice::from_raw_parts_mut(exchange.response, received) };
     if fixes.whole.is_some() && cache.awaits_probe() {
         let length = cache.shorten_probe(response);
         // SAFETY: where the length is.

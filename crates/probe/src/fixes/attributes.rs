@@ -5,12 +5,15 @@ use tapstone_probe_core::attribute_cache::AttributeCache;
 use tapstone_probe_core::find_cache::{FindCall, find_call, is_lost};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::known;
-use tapstone_probe_core::reads::{attribute_question, attribute_subject, public_template};
+use tapstone_probe_core::reads::{
+    Attribute, attribute_question, attribute_subject, public_template,
+};
 use tapstone_probe_core::wire::{FIX_CACHE_ATTRIBUTES, Fix};
 
 use super::find::session_key;
 use super::shared_cache::SharedCache;
 use super::{FixAnswer, are_on, of_kind};
+use crate::memory::memory_of;
 use crate::state;
 
 const CKR_OK: u64 = 0;
@@ -56,10 +59,14 @@ pub(super) unsafe fn before_call(frame: &mut Frame, function: u32) -> FixAnswer 
         return FixAnswer::Call;
     }
     let [key, other_key] = keys();
+    let memory = memory_of(frame);
     // SAFETY: a call of that function, which has not begun.
-    let asked = unsafe { [attribute_question(frame, key), attribute_subject(frame, other_key)] };
+    let asked = unsafe {
+        [attribute_question(frame, key, &memory), attribute_subject(frame, other_key, &memory)]
+    };
     // SAFETY: as above.
-    let Some(template) = (unsafe { public_template(frame) }) else { return FixAnswer::Call };
+    let template = unsafe { public_template(frame, &memory) };
+    let Some(template) = template else { return FixAnswer::Call };
     // SAFETY: as much room as the caller says.
     let known =
         with_cache(|cache| unsafe { (cache.answer(session, asked, template), cache.epoch()) });
@@ -100,10 +107,18 @@ pub(super) unsafe fn after_call(frame: &Frame, function: u32) {
         return;
     }
     let [_, other_key] = keys();
-    // SAFETY: the function has succeeded: values are as long as it says.
+    let memory = memory_of(frame);
+    // SAFETY: the function has succeeded; values that are not as long as it says are not kept.
     unsafe {
-        let asked = [frame.question, attribute_subject(frame, other_key)];
-        let Some(template) = public_template(frame) else { return };
+        let asked = [frame.question, attribute_subject(frame, other_key, &memory)];
+        let Some(template) = public_template(frame, &memory) else { return };
+        let is_there = |attribute: &Attribute| {
+            attribute.value.is_null()
+                || memory.holds_rest(attribute.value as u64, attribute.length as usize)
+        };
+        if !template.iter().all(is_there) {
+            return;
+        }
         let _ = with_cache(|cache| cache.keep(session, asked, template, frame.note));
     }
 }

@@ -8,6 +8,7 @@ use tapstone_probe_core::wire::{FIX_CACHE_FIND, Fix};
 
 use super::shared_cache::SharedCache;
 use super::{FixAnswer, are_on, of_kind};
+use crate::memory::memory_of;
 use crate::state;
 use crate::stubs::slot;
 
@@ -44,9 +45,10 @@ pub(super) fn session_key(frame: &Frame, handle: u64) -> SessionKey {
 unsafe fn question(frame: &Frame) -> Option<[u64; 2]> {
     let [_, template, count, ..] = frame.arguments;
     let [first, second] = state().header().key;
-    // SAFETY: as many attributes as the caller says.
+    let memory = memory_of(frame);
+    // SAFETY: the caller's promise.
     let digests = [[first, second], [second, !first]]
-        .map(|key| unsafe { template_digest(template, count, key) });
+        .map(|key| unsafe { template_digest(template, count, key, &memory) });
     (!digests.contains(&0)).then_some(digests)
 }
 

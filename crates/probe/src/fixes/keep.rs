@@ -14,6 +14,7 @@ use tapstone_probe_core::wire::{FIX_KEEP_LOGIN, FIX_KEEP_SESSION, Fix};
 use super::find::session_key;
 use super::shared_cache::SharedCache;
 use super::{FixAnswer, are_on, of_kind};
+use crate::memory::memory_of;
 use crate::state;
 use crate::stubs::slot;
 use crate::sys;
@@ -60,8 +61,9 @@ unsafe fn kept_call(frame: &Frame, function: u32) -> KeptCall {
     let [one, other] = state().header().key;
     let keys = [[one, other], [other, !one]];
     let is_login = function == known::C_LOGIN;
+    let is_there = is_login && memory_of(frame).holds(third, fourth as usize);
     // SAFETY: a PIN of as many bytes as the caller says.
-    let pin = if is_login { unsafe { pin_digests(second, third, fourth, keys) } } else { None };
+    let pin = if is_there { unsafe { pin_digests(second, third, fourth, keys) } } else { None };
     let address = slot(frame.slot as u32).original.load(Ordering::Relaxed);
     KeptCall { function, module, arguments: frame.arguments, pin, address }
 }
