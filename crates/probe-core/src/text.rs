@@ -1,7 +1,5 @@
 //! Text in the program's memory, which ends with a zero, as C has it.
 
-use crate::wire::MOST_BYTES;
-
 /// The length of a text in bytes, without its zero, up to a limit.
 ///
 /// # Safety
@@ -27,15 +25,6 @@ pub unsafe fn text_up_to<'a>(text: *const u8, most: usize) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(text, text_length(text, most)) }
 }
 
-/// The text that an argument points to, as far as an event has room for it ([`MOST_BYTES`]).
-///
-/// # Safety
-/// As for [`text_up_to`].
-pub unsafe fn text_argument<'a>(argument: u64) -> &'a [u8] {
-    // SAFETY: the caller's promise.
-    unsafe { text_up_to(argument as *const u8, MOST_BYTES) }
-}
-
 #[cfg(test)]
 mod tests {
     use core::ptr;
@@ -51,7 +40,6 @@ mod tests {
             assert_eq!(text_length(text.as_ptr(), 5), 5);
             assert_eq!(text_length(text.as_ptr(), 3), 3);
             assert_eq!(text_up_to(text.as_ptr(), 10), b"pcscd");
-            assert_eq!(text_argument(text.as_ptr() as u64), b"pcscd");
         }
     }
 
@@ -61,14 +49,6 @@ mod tests {
         unsafe {
             assert_eq!(text_length(ptr::null(), 10), 0);
             assert_eq!(text_up_to(ptr::null(), 10), b"");
-            assert_eq!(text_argument(0), b"");
         }
-    }
-
-    #[test]
-    fn an_argument_is_kept_up_to_what_an_event_holds() {
-        let long = [b'x'; MOST_BYTES + 9];
-        // SAFETY: readable up to the limit.
-        assert_eq!(unsafe { text_argument(long.as_ptr() as u64) }.len(), MOST_BYTES);
     }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod attached;
+mod bad_pointers;
 mod blindness;
 mod callers;
 mod capacity;
