@@ -9,6 +9,7 @@
 
 use crate::frame::Frame;
 use crate::names::known;
+use crate::program_memory::ProgramMemory;
 
 /// Polls that find nothing before it counts as spinning.
 const EMPTY_POLLS: u32 = 3;
@@ -130,17 +131,21 @@ unsafe fn move_pair_on(at: u64, parts: u64, one: u64) {
     }
 }
 
-/// A call that sleeps is answered instead: where it would write the time that is left, there is
-/// none.
+/// Whether a call would sleep, and not say that its time is none (EFAULT, EINVAL). The time that is
+/// left is written by a sleep that a signal ends, and by no other.
 ///
 /// # Safety
-/// The frame is a call of that function.
-pub unsafe fn sleep_is_over(frame: &Frame, function: u32) {
-    let left = frame.arguments[1] as *mut [u64; 2];
-    if function == known::NANOSLEEP && !left.is_null() {
-        // SAFETY: nanosleep(2) would write the time that is left.
-        unsafe { *left = [0, 0] };
-    }
+/// The frame is a call of that function, which has not begun.
+pub unsafe fn would_sleep(frame: &Frame, function: u32, memory: &ProgramMemory) -> bool {
+    let [first, _, third, ..] = frame.arguments;
+    let time = match function {
+        known::SLEEP | known::USLEEP => return true,
+        known::NANOSLEEP => first,
+        _ => third,
+    };
+    // SAFETY: the caller's promise.
+    let time = unsafe { memory.words::<2>(time) };
+    time.is_some_and(|[seconds, nanos]| seconds >> 63 == 0 && nanos < NANOS_A_SECOND)
 }
 
 #[cfg(test)]
@@ -232,15 +237,22 @@ mod tests {
     }
 
     #[test]
-    fn nanosleep_alone_says_that_no_time_is_left() {
-        for (function, expected) in [(known::NANOSLEEP, [0, 0]), (known::USLEEP, [3, 4])] {
-            let mut left = [3, 4];
-            let frame = Frame::new(function, [0, address(&mut left), 0, 0, 0, 0]);
-            // SAFETY: the second argument points to two words.
-            unsafe { sleep_is_over(&frame, function) };
-            assert_eq!(left, expected);
+    fn a_time_that_is_none_is_for_the_kernel_to_refuse() {
+        let would = |function, time: u64, is_there: bool| {
+            let frame = Frame::new(function, [time, 0, time, 0, 0, 0]);
+            let memory =
+                ProgramMemory::of_call(&frame, if is_there { |_| true } else { |_| false });
+            // SAFETY: two words, or nothing that is there.
+            unsafe { would_sleep(&frame, function, &memory) }
+        };
+        let clock_nanosleep = crate::names::function_number(b"clock_nanosleep").unwrap() as u32;
+        for function in [known::NANOSLEEP, clock_nanosleep] {
+            assert!(would(function, address(&mut [3, 999_999_999]), true));
+            assert!(!would(function, address(&mut [3, 1_000_000_000]), true));
+            assert!(!would(function, address(&mut [u64::MAX, 0]), true));
+            assert!(!would(function, 0, true), "null");
+            assert!(!would(function, 1 << 40, false));
         }
-        // SAFETY: null is allowed.
-        unsafe { sleep_is_over(&Frame::new(known::NANOSLEEP, [0; 6]), known::NANOSLEEP) };
+        assert!(would(known::SLEEP, 3, false) && would(known::USLEEP, 3, false));
     }
 }

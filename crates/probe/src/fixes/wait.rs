@@ -5,11 +5,12 @@
 //! [`busy_wait`](tapstone_probe_core::busy_wait). With `:program`, a program that polls again and again
 //! outside of any call waits in its polls.
 
-use tapstone_probe_core::busy_wait::{Polled, move_reading_on, sleep_is_over};
+use tapstone_probe_core::busy_wait::{Polled, move_reading_on, would_sleep};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_NO_BUSY_WAIT, FIX_NO_SLEEP};
 
 use super::{FixAnswer, are_on, of_kind};
+use crate::memory::memory_of;
 use crate::thread::Thread;
 
 /// # Safety
@@ -22,9 +23,11 @@ pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: 
         None => fix.is_about_program() && has_called,
     });
     let Some(fix) = fixes.next().filter(|_| are_on()) else { return FixAnswer::Call };
-    fix.count_applied();
     // SAFETY: the caller's promise.
-    unsafe { sleep_is_over(frame, function) };
+    if !unsafe { would_sleep(frame, function, &memory_of(frame)) } {
+        return FixAnswer::Call;
+    }
+    fix.count_applied();
     FixAnswer::Replaced(0)
 }
 
