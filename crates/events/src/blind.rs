@@ -18,6 +18,8 @@ pub enum Blind {
     Limited(PathBuf),
     /// Its C library is too old.
     Outdated(PathBuf),
+    /// The probe runs in it, and found no room in the file of events to say so.
+    NoRoom(PathBuf),
     /// All seems well, but the probe did not run: the program, and the folder of the probe's files.
     Unknown(PathBuf, PathBuf),
 }
@@ -56,6 +58,10 @@ impl Blind {
                 "the glibc of {} does not ask auditors about all symbols: it is older than 2.35",
                 path.display()
             ),
+            Self::NoRoom(path) => format!(
+                "{} began when the file of events had no room left: what it did is not here",
+                path.display()
+            ),
             Self::Unknown(path, folder) => format!(
                 "the probe did not run in {}: a sandbox may keep it from files of {}, or it runs \
                  as another user",
@@ -79,6 +85,7 @@ impl Blind {
             Self::OtherLinker(..) => "trace a build of it for glibc 2.35 or later",
             Self::Limited(_) => "ulimit -v unlimited, or at least 40000",
             Self::Outdated(_) => "trace on a newer system",
+            Self::NoRoom(_) => "--events-size makes room for more",
             Self::Unknown(..) => "trace it outside, as the user that it runs as",
         };
         advice.to_owned()
@@ -116,6 +123,7 @@ mod tests {
             (Blind::OtherLinker(program(), other()), "linker /lib/l", "glibc 2.35", false),
             (Blind::Limited(program()), "address space", "ulimit -v unlimited", false),
             (Blind::Outdated(program()), "older than 2.35", "on a newer system", true),
+            (Blind::NoRoom(program()), "no room left", "--events-size", false),
             (Blind::Unknown(program(), other()), "files of /lib/l", "trace it outside", true),
         ] {
             let text = blind.to_string();

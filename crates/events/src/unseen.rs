@@ -11,7 +11,7 @@ use crate::blind::Blind;
 pub struct UnseenProgram {
     /// Its file, as far as it is known.
     pub program: PathBuf,
-    /// Why, where the file told when the program was observed.
+    /// Why, where the probe or the file told when the program was observed.
     pub reason: Option<Blind>,
 }
 

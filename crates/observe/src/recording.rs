@@ -8,6 +8,7 @@ mod declarations;
 mod decoder;
 mod samples;
 mod totals;
+mod unannounced;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -28,6 +29,7 @@ use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, cal
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
 use self::totals::{summed_calls, summed_from};
+use self::unannounced::unannounced;
 use crate::clock::Scale;
 use crate::starts;
 
@@ -98,7 +100,7 @@ impl Recording {
         }
         let Declarations { images, functions, starts, stacks, .. } = declarations;
         let programs: Vec<Program> = images.programs().cloned().collect();
-        let unseen = starts::unseen(starts, &programs);
+        let unseen = starts::unseen(starts, &programs, &unannounced(&file)?);
         let samples = samples(&file, &scale)?;
         let callers = callers(&images, stacks);
         let run = ObservedRun { summed_from: summed_from(&file, &scale)?, ..run };

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use object::elf::ELFMAG;
-use tapstone_events::{Program, UnseenProgram};
+use tapstone_events::{Blind, Program, UnseenProgram};
 use tapstone_measure::units::Nanos;
 
 use crate::blind;
@@ -26,9 +26,28 @@ pub(crate) struct Start {
     pub(crate) program: Vec<u8>,
 }
 
+/// A program in which the probe began, and which found no room to say so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unannounced {
+    /// The id of its process.
+    pub(crate) process: u32,
+    /// Who forked it off.
+    pub(crate) parent: u32,
+}
+
+impl Unannounced {
+    fn may_be(self, start: &Start) -> bool {
+        start.process == if start.in_child { self.parent } else { self.process }
+    }
+}
+
 /// Those of `starts` that none of `processes` is. A start that failed is none of them: shells try
 /// one folder after the other.
-pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Program]) -> Vec<UnseenProgram> {
+pub(crate) fn unseen(
+    mut starts: Vec<Start>,
+    processes: &[Program],
+    unannounced: &[Unannounced],
+) -> Vec<UnseenProgram> {
     starts.sort_by_key(|start| start.at);
     let programs: Vec<_> = processes.iter().filter(|it| !it.program.is_empty()).collect();
     let (in_children, here): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.in_child);
@@ -45,8 +64,18 @@ pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Program]) -> Vec<Unsee
         !tries_again && !begins
     });
     let started = of_children.into_iter().chain(of_execs.map(|(_, start)| *start));
-    let mut unseen: Vec<_> = started.filter_map(found).collect();
-    unseen.sort_unstable_by(|one, other| one.program.cmp(&other.program));
+    let with_reason_of_probe = |start: &Start| {
+        let found = found(start)?;
+        let began = unannounced.iter().any(|it| it.may_be(start));
+        let no_room = || Blind::NoRoom(found.program.clone());
+        Some(UnseenProgram { reason: if began { Some(no_room()) } else { found.reason }, ..found })
+    };
+    let mut unseen: Vec<_> = started.filter_map(with_reason_of_probe).collect();
+    // Of a program that was started more than once a reason is said, if there is one.
+    unseen.sort_by(|one, other| {
+        let key = |it: &UnseenProgram| (it.program.clone(), it.reason.is_none());
+        key(one).cmp(&key(other))
+    });
     unseen.dedup_by(|one, other| one.program == other.program);
     unseen
 }
@@ -124,7 +153,7 @@ mod tests {
         let shell = process(1, 0, "/bin/sh", 0);
         let of = |starts: &[Start], others: &[Program]| {
             let processes: Vec<_> = [&shell].into_iter().chain(others).cloned().collect();
-            unseen(starts.to_vec(), &processes)
+            unseen(starts.to_vec(), &processes, &[])
         };
         let seen = process(2, 1, "/bin/ls", 20);
         let forked = process(2, 1, "", 5);
@@ -152,15 +181,37 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_found_no_room_is_told_apart() {
+        let shell = [process(1, 0, "/bin/sh", 0)];
+        let env = PathBuf::from("/usr/bin/env");
+        let no_room = Some(Blind::NoRoom(env.clone()));
+        let reason = |starts: &[Start], process, parent| {
+            let unannounced = [Unannounced { process, parent }];
+            let unseen = unseen(starts.to_vec(), &shell, &unannounced);
+            assert_eq!(unseen.len(), 1, "{unseen:?}");
+            assert_eq!(unseen[0].program, env);
+            unseen[0].reason.clone()
+        };
+        // By exec(3) in a child, and by posix_spawn(3).
+        assert_eq!(reason(&[start(10, 2, false, "/usr/bin/env")], 2, 1), no_room);
+        assert_eq!(reason(&[start(10, 1, true, "/usr/bin/env")], 2, 1), no_room);
+        // It was another one.
+        assert_eq!(reason(&[start(10, 2, false, "/usr/bin/env")], 3, 2), None);
+        assert_eq!(reason(&[start(10, 2, true, "/usr/bin/env")], 2, 1), None);
+        let twice = [start(10, 3, false, "/usr/bin/env"), start(20, 2, false, "/usr/bin/env")];
+        assert_eq!(reason(&twice, 2, 1), no_room);
+    }
+
+    #[test]
     fn what_failed_to_start_is_not() {
         let seen = [process(2, 1, "/bin/ls", 20)];
         let tries = ["/usr/local/bin/ls", "/usr/bin/env", "/bin/ls"];
         let starts: Vec<_> =
             tries.iter().zip(10..).map(|(path, at)| start(at, 2, false, path)).collect();
-        assert_eq!(unseen(starts, &seen), []);
-        assert_eq!(unseen(vec![start(10, 3, false, "/no/such/program")], &seen), []);
+        assert_eq!(unseen(starts, &seen, &[]), []);
+        assert_eq!(unseen(vec![start(10, 3, false, "/no/such/program")], &seen, &[]), []);
         // It may be in the folder where the program is now.
-        let relative = unseen(vec![start(10, 3, false, "./program")], &seen);
+        let relative = unseen(vec![start(10, 3, false, "./program")], &seen, &[]);
         assert_eq!(relative, [with_reason(PathBuf::from("./program"))]);
     }
 }

@@ -23,7 +23,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -34,6 +34,8 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 pub const CHUNK_HEAD_BYTES: usize = size_of::<Chunk>();
 /// Fixes at a time.
 pub const FIXES: usize = 16;
+/// Programs without a chunk that are told apart.
+pub const UNANNOUNCED: usize = 1024;
 /// A function's name, with a zero behind it.
 pub const NAME_BYTES: usize = 64;
 
@@ -94,6 +96,10 @@ pub struct Header {
     pub listing: u64,
     /// When the first call was summed, on the probe's clock; 0: all are listed.
     pub summed_from: AtomicU64,
+    /// Programs that began and found no chunk in which to say so: ...
+    pub unannounced_count: AtomicU64,
+    /// ... process and parent of the first of them, as [`EVENT_PROCESS`] has both.
+    pub unannounced: [AtomicU64; UNANNOUNCED],
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
@@ -202,7 +208,7 @@ pub struct Head {
     pub slot: u32,
 }
 
-/// A program begins: process and parent (a word), then the path of its file.
+/// A program begins: process and, in the upper half of the word, parent; then the path of its file.
 pub const EVENT_PROCESS: u8 = 1;
 /// A process was forked off: itself, and the last before it that wrote anything (a word), whose
 /// program it runs.

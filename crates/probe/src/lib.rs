@@ -172,8 +172,20 @@ fn announce() {
     if let Some(thread) = thread::enter(thread::here()) {
         let path = path.get(..length).unwrap_or_default();
         let head = Head::new(process::now(), wire::EVENT_PROCESS, 0);
-        thread.journal.write_event(&SharedFile, head, [both], path);
+        if thread.journal.write_event(&SharedFile, head, [both], path).is_null() {
+            note_unannounced(both);
+        }
         thread.leave();
+    }
+}
+
+/// There is no chunk in which to say that this program began: its number has a place all the same.
+#[cold]
+fn note_unannounced(process_and_parent: u64) {
+    let header = state().header();
+    let at = header.unannounced_count.fetch_add(1, Ordering::Relaxed);
+    if let Some(place) = header.unannounced.get(at as usize) {
+        place.store(process_and_parent, Ordering::Relaxed);
     }
 }
 

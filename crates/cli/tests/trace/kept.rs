@@ -60,6 +60,21 @@ fn what_was_missing_is_told_again() {
     }
 }
 
+/// Four chunks: one for the shell, and one for each of the first three programs.
+#[test]
+fn programs_that_found_no_room_are_not_said_to_be_without_the_probe() {
+    let programs = Program::shell("for i in 1 2 3 4 5 6 7 8; do /bin/true; done; /bin/true");
+    let left = programs.traced_with("--events events --events-size 256k").exits(0);
+    let record = left.record();
+    let (_, again) = read(&left.file("events"));
+    for warnings in [record.warnings, again.unwrap().warnings] {
+        let of_programs: Vec<_> = warnings.iter().filter(|it| it.contains("/bin/true")).collect();
+        assert_eq!(of_programs.len(), 1, "{warnings:?}");
+        let no_room = "/bin/true began when the file of events had no room left";
+        assert!(of_programs[0].starts_with(no_room), "{warnings:?}");
+    }
+}
+
 #[test]
 fn of_a_file_that_was_cut_short_what_is_whole_is_read() {
     let Some(program) = trouble("digest", 5_000) else { return };
