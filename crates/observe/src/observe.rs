@@ -67,6 +67,7 @@ pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, Ob
             (finished, Some(observed))
         }
     };
+    probe.buffer().close();
     // What it has yet to say is not about this command.
     if let Some(daemon) = daemon {
         daemon.stop();

@@ -96,6 +96,9 @@ pub struct Header {
     pub listing: u64,
     /// When the first call was summed, on the probe's clock; 0: all are listed.
     pub summed_from: AtomicU64,
+    /// 1 once the run is over. Processes that go on sum no more calls: nobody could tell those apart
+    /// from the run's.
+    pub over: AtomicU64,
     /// Programs that began and found no chunk in which to say so: ...
     pub unannounced_count: AtomicU64,
     /// ... process and parent of the first of them, as [`EVENT_PROCESS`] has both.

@@ -12,6 +12,13 @@ use crate::{process, state, sys};
 /// The file that this process shares with its tracer.
 pub(crate) struct SharedFile;
 
+impl SharedFile {
+    /// Whether the run is over, and this process one that goes on after it.
+    pub(crate) fn is_over(&self) -> bool {
+        state().header().over.load(Ordering::Relaxed) != 0
+    }
+}
+
 impl ChunkSource for SharedFile {
     fn process(&self) -> u32 {
         process::process()
@@ -47,6 +54,9 @@ impl ChunkSource for SharedFile {
 
     #[cold]
     fn count_dropped(&self) {
+        if self.is_over() {
+            return;
+        }
         let state = state();
         let header = state.header();
         header.dropped.fetch_add(1, Ordering::Relaxed);

@@ -341,8 +341,11 @@ impl Thread {
     }
 
     /// Where calls of that function are summed on this thread; where there is no room for that,
-    /// nowhere, which is counted.
+    /// nowhere, which is counted. When the run is over, nowhere either.
     fn totals_of(&mut self, slot: u32) -> Option<&mut CallTotals> {
+        if SharedFile.is_over() {
+            return None;
+        }
         let process = SharedFile.process();
         if !self.totals.has_chunk(process) {
             let chunk = SharedFile.take_chunk(ChunkUse::Totals);

@@ -177,6 +177,14 @@ pub enum TrialError {
     /// There is no probe in it.
     #[error("{0}")]
     Blind(Blind),
+    /// Any of these, of a command that left processes behind besides.
+    #[error("{}", with_left_behind(error, left_behind))]
+    LeftBehind {
+        /// What it is.
+        error: Box<TrialError>,
+        /// Which processes, as a sentence.
+        left_behind: String,
+    },
     /// The user ended the trial.
     #[error("interrupted before the first round was complete\nhint: nothing was measured")]
     Interrupted,
@@ -186,12 +194,28 @@ fn told(lines: &[String]) -> String {
     lines.iter().map(|line| format!("\n  {line}")).collect()
 }
 
+/// Both, in front of the advice.
+fn with_left_behind(error: &TrialError, left_behind: &str) -> String {
+    let text = error.to_string();
+    let (what, advice) = text.split_once("\nhint: ").unwrap_or((&text, "end them first"));
+    format!("{what}\n{left_behind}\nhint: {advice}")
+}
+
 impl TrialError {
+    fn beside(self, left_behind: Option<String>) -> Self {
+        match left_behind {
+            Some(left_behind) => Self::LeftBehind { error: Box::new(self), left_behind },
+            None => self,
+        }
+    }
+
     /// For a record: without what the program said, which may hold a secret, and without the hint.
     #[must_use]
     pub fn in_short(&self) -> String {
-        if let Self::Failed { command, exit, .. } = self {
-            return format!("`{command}` ended with {exit}");
+        match self {
+            Self::Failed { command, exit, .. } => return format!("`{command}` ended with {exit}"),
+            Self::LeftBehind { error, .. } => return error.in_short(),
+            _ => {}
         }
         let text = self.to_string();
         text.split("\nhint: ").next().unwrap_or_default().to_owned()
@@ -274,8 +298,11 @@ impl Trial<'_> {
         };
         let seen = observe::observe(&plan, signals)?;
         let mut timeline = read_timeline(&seen.recording).map_err(ObserveError::from)?;
-        self.check(&seen, &timeline)?;
+        let checked = self.check(&seen, &timeline);
         let Seen { mut finished, mut applied, warnings, left_behind, .. } = seen;
+        if let Err(error) = checked {
+            return Err(error.beside(left_behind));
+        }
         let behaviour = Behaviour::new(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;

@@ -114,6 +114,19 @@ fn a_workload_says_what_was_only_counted() {
     assert!(load.head.wall_ns < left.record().command_time.unwrap().wall_ns);
 }
 
+/// What a daemonised child does after the command is not the command's, listed or counted.
+#[test]
+fn calls_after_the_end_of_the_command_are_not_counted() {
+    let Some(program) = trouble("daemon", 20_000) else { return };
+    let record = program.traced_with("--events-size 256k").exits(0).record();
+    let digests = call(&record, MODULE, "C_Digest");
+    assert!(digests.count >= 20_000, "{digests:?}");
+    let wall = record.command_time.unwrap().wall_ns;
+    assert!(digests.total_ns <= wall, "{} of {wall}", digests.total_ns);
+    let behind = "the command left processes behind";
+    assert!(record.warnings.iter().any(|it| it.starts_with(behind)), "{:?}", record.warnings);
+}
+
 /// The times of calls inside calls are not counted twice.
 #[test]
 fn own_times_of_counted_calls_add_up_to_no_more_than_the_run() {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::softhsm::{Hsm, PIN};
 use crate::support::{Card, Outcome, Pcscd, Slot};
@@ -141,4 +142,26 @@ fn a_round_that_fails_is_told_and_its_output_is_not_kept() {
     let record = fs::read_to_string(outcome.record_path()).unwrap();
     assert!(record.contains("ended with exit code 1") && !record.contains(PIN), "{record}");
     assert!(outcome.stderr.contains(&format!("PIN {PIN}")), "{}", outcome.stderr);
+}
+
+/// A daemonised child goes on counting calls while what it counted is read.
+#[test]
+fn a_child_that_goes_on_counting_calls_ends_the_trial() {
+    let _turn = turn();
+    let Some(program) = fixtures::built("trouble") else { return };
+    let module = fixtures::built("stand-in").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [("TMPDIR", folder.path().to_str().unwrap())];
+    let command = [program.to_str().unwrap(), module.to_str().unwrap(), "daemon", "20000"];
+    let begun = Instant::now();
+    let options = "--fix no-sleep --rounds 2 --events-size 256k";
+    let said = run("trial", options, &variables, &command).exits(2).stderr;
+    // The child ends by itself after five seconds.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(said.contains("calls after the first") && said.contains("are only counted"), "{said}");
+    assert!(said.contains("the command left processes behind ("), "{said}");
+    assert_eq!((said.matches("error: ").count(), said.matches("\nhint: ").count()), (1, 1));
+    assert!(said.lines().last().is_some_and(|line| line.starts_with("hint: ")), "{said}");
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }

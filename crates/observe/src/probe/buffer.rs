@@ -156,6 +156,11 @@ impl Buffer {
         self.header().on.store(u32::from(on), Ordering::Release);
     }
 
+    /// The run is over: what processes that go on do from now on is in no sum.
+    pub(crate) fn close(&self) {
+        self.header().over.store(1, Ordering::Release);
+    }
+
     /// What each fix came to so far.
     #[must_use]
     pub fn applied(&self) -> Vec<Applied> {
