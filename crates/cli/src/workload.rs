@@ -124,6 +124,7 @@ fn calls(workload: &Workload) -> Vec<record::Call> {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos::ZERO,
+            timed: None,
             self_ns: Nanos::ZERO,
         });
         entry.count += 1;

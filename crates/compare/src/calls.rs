@@ -60,6 +60,7 @@ mod tests {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos(own * 2),
+            timed: None,
             self_ns: Nanos(own),
         }
     }

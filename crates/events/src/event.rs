@@ -172,6 +172,10 @@ pub struct CalledFunction {
 /// Calls of one function on one thread that were not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummedCalls {
+    /// The process that made them, by id.
+    pub process: u32,
+    /// The thread, by id.
+    pub thread: u32,
     /// The function that was called.
     pub function: FunctionId,
     /// Calls that began.
@@ -180,6 +184,9 @@ pub struct SummedCalls {
     pub unfinished: u64,
     /// The time of those that ended, without that of calls of the same function inside.
     pub time: Nanos,
+    /// So many of them it is of: not of calls inside one of the same function, nor of those that an
+    /// exception or longjmp(3) went past.
+    pub timed: u64,
     /// Of it, what no watched call inside them took.
     pub own: Nanos,
     /// What failed calls returned, and how many did; without a result: an exception or longjmp(3)

@@ -9,6 +9,7 @@ use tapstone_measure::series::Series;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
+use tapstone_text::thousands;
 
 use crate::codes;
 use crate::exchanges;
@@ -56,7 +57,12 @@ pub fn describe(
     } else if !operations.is_whole {
         let cuts =
             operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
-        record.results.push(command_case(&format!("operation {operation}"), &cuts));
+        let mut case = command_case(&format!("operation {operation}"), &cuts);
+        if timeline.summed_from.is_some() {
+            let listed = words::one_command(timeline);
+            case.warnings.push(format!("of {listed}: later calls are only counted"));
+        }
+        record.results.push(case);
     }
     record.results.extend(cases);
     // For as long as this function looks at them.
@@ -159,7 +165,13 @@ struct FunctionTally {
     count: u64,
     failed: BTreeMap<String, u64>,
     total: Nanos,
+    /// Of how many calls that is.
+    timed: u64,
     own: Nanos,
+    /// Calls that were only counted.
+    summed: u64,
+    /// What those failed with that were listed.
+    listed_failures: BTreeMap<String, u64>,
     /// End, time and whether it went well, of each.
     operations: Vec<(Nanos, Nanos, bool)>,
 }
@@ -181,6 +193,7 @@ pub fn calls(
             tally.layer = "libc".to_owned();
             tally.count += u64::from(leaf.count);
             tally.total += leaf.time;
+            tally.timed += u64::from(leaf.count);
             tally.own += *own;
         }
     }
@@ -209,6 +222,7 @@ fn count_span(
     let failure = codes::failure(timeline, span);
     if let Some(code) = &failure {
         *tally.failed.entry(code.clone()).or_default() += 1;
+        *tally.listed_failures.entry(code.clone()).or_default() += 1;
     }
     // A function inside itself is not counted twice, whoever called the inner one.
     let is_same =
@@ -216,6 +230,7 @@ fn count_span(
     let inside_itself = thread.path(span.parent).any(|outer| is_same(timeline.call(outer.call)));
     if !inside_itself && span.end_kind != End::Unseen {
         tally.total += span.time();
+        tally.timed += 1;
         tally.operations.push((span.end, span.time(), failure.is_none()));
     }
 }
@@ -233,6 +248,8 @@ fn add_summed(
     tally.layer = if is_libc { "libc".to_owned() } else { owners::owner_of_call(call).name() };
     // The file that they are from may be anybody's.
     tally.count = tally.count.saturating_add(summed.count);
+    tally.summed = tally.summed.saturating_add(summed.count);
+    tally.timed = tally.timed.saturating_add(summed.timed);
     tally.total += summed.time;
     tally.own += summed.own;
     let name = |code: &Option<u64>| match code {
@@ -266,16 +283,19 @@ fn call((module, function): &(String, &'static str), tally: &FunctionTally) -> r
         per_operation: None,
         failed: tally.failed.clone(),
         total_ns: tally.total,
+        timed: Some(tally.timed).filter(|timed| *timed < tally.count),
         self_ns: tally.own,
     }
 }
 
+/// Its figures and failures are those of calls that were listed.
 fn call_case(call: &record::Call, tally: &FunctionTally) -> record::CaseResult {
-    let failed = tally.failed.values().fold(0, |all: u64, count| all.saturating_add(*count));
-    let status = if failed < tally.count {
+    let listed = tally.count - tally.summed.min(tally.count);
+    let failed: u64 = tally.listed_failures.values().sum();
+    let status = if failed < listed {
         record::Status::OK
     } else {
-        let code = tally.failed.keys().next().cloned().unwrap_or_default();
+        let code = tally.listed_failures.keys().next().cloned().unwrap_or_default();
         record::Status::at(record::Outcome::Failed, call.function.clone(), code)
     };
     let mut case = record::CaseResult::new(
@@ -284,7 +304,14 @@ fn call_case(call: &record::Call, tally: &FunctionTally) -> record::CaseResult {
         record::Concurrency::ONE,
         record::Load::CLOSED,
     );
-    case.failed = tally.failed.clone();
+    case.failed = tally.listed_failures.clone();
+    if tally.summed > 0 {
+        case.warnings.push(format!(
+            "of the first {} of {} calls: the others are only counted",
+            thousands(listed),
+            thousands(tally.count)
+        ));
+    }
     let operations = tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
     set_figures(&mut case, operations.collect());
     case
@@ -379,6 +406,8 @@ mod tests {
             timeline.calls.iter().map(|call| call.caller.as_str()).collect();
         assert_eq!(callers.len(), 2);
         assert_eq!(times(&timeline)["C_Sign [module.so]"], (millis(5), millis(5)));
+        let (calls, _) = calls(&timeline, &owners::of_threads(&timeline));
+        assert_eq!((calls[0].count, calls[0].timed), (2, Some(1)), "of which its mean is");
     }
 
     #[test]
@@ -390,10 +419,13 @@ mod tests {
             .timeline();
         let function = timeline.threads[0].spans[0].call;
         let summed = |failed: &[(Option<u64>, u64)], other_failures| SummedCalls {
+            process: timeline.root,
+            thread: timeline.root,
             function,
             count: 10,
             unfinished: other_failures,
             time: millis(20),
+            timed: 7,
             own: millis(15),
             failed: failed.to_vec(),
             other_failures,
@@ -417,7 +449,13 @@ mod tests {
             ("other codes", 2),
         ];
         assert_eq!(table[0].failed, failed.map(|(code, count)| (code.to_owned(), count)).into());
-        assert_eq!(cases[0].completed, 1, "figures are of those that were listed");
+        // A mean is of those whose time it is.
+        assert_eq!(table[0].timed, Some(15));
+        // Figures and failures of a case are those of calls that were listed, and it says so.
+        assert_eq!((cases[0].completed, cases[0].failed.len()), (1, 0));
+        assert_eq!(cases[0].status, record::Status::OK);
+        let says = "of the first 1 of 21 calls: the others are only counted";
+        assert_eq!(cases[0].warnings, [says]);
         // As a file says that nobody wrote in earnest.
         timeline.summed.push(most);
         assert_eq!(all(&timeline).0[0].count, u64::MAX);

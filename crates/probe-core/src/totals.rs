@@ -31,6 +31,8 @@ pub struct CallTotals {
     pub count: u64,
     /// Their time, on the probe's clock, without that of calls of the same function inside.
     pub time: u64,
+    /// So many of them it is of.
+    pub timed: u64,
     /// Of it, what no watched call inside them took.
     pub own: u64,
     /// How often each of the first few codes was returned that is a failure.
@@ -52,9 +54,9 @@ pub struct Failures {
 /// A call that is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SummedCall {
-    /// Its time, on the probe's clock; 0 for one inside a call of the same function, whose time it
-    /// is already.
-    pub time: u64,
+    /// Its time, on the probe's clock; `None` for one inside a call of the same function, whose time
+    /// it is already, and for one of which nobody knows when it began.
+    pub time: Option<u64>,
     /// Of it, what no watched call inside took.
     pub own: u64,
     /// What it returned if that is a failure, or [`LEFT`].
@@ -75,7 +77,8 @@ impl CallTotals {
     /// Adds a call that is over.
     pub fn end(&mut self, call: &SummedCall) {
         self.count += 1;
-        self.time += call.time;
+        self.time += call.time.unwrap_or_default();
+        self.timed += u64::from(call.time.is_some());
         self.own += call.own;
         let Some(code) = call.failure else { return };
         let known = self.failures.iter_mut().find(|known| known.count == 0 || known.code == code);
@@ -208,7 +211,7 @@ mod tests {
     fn add(totals: &mut ThreadTotals, slot: u32, time: u64, failure: Option<u64>) -> bool {
         let Some(totals) = totals.of(slot) else { return false };
         totals.begin();
-        totals.end(&SummedCall { time, own: time / 2, failure });
+        totals.end(&SummedCall { time: Some(time), own: time / 2, failure });
         true
     }
 
@@ -223,9 +226,9 @@ mod tests {
         let sums: Vec<_> = memory
             .totals()
             .iter()
-            .map(|it| (it.slot_and_one - 1, it.count, it.time, it.own))
+            .map(|it| (it.slot_and_one - 1, it.count, it.timed, it.time, it.own))
             .collect();
-        assert_eq!(sums, [(0, 3, 42, 21), (5, 2, 300, 150)]);
+        assert_eq!(sums, [(0, 3, 3, 42, 21), (5, 2, 2, 300, 150)]);
         // SAFETY: written by `begin`.
         let head = unsafe { &*memory.0 };
         assert_eq!((head.process, head.thread, head.content), (7, 8, CHUNK_TOTALS));
@@ -243,7 +246,7 @@ mod tests {
         // Its beginning found no room.
         totals.of(5).unwrap().take_back();
         let [sum, other] = memory.totals()[..] else { panic!() };
-        assert_eq!((sum.begun, sum.count), (2, 1));
+        assert_eq!((sum.begun, sum.count, sum.timed), (2, 1, 0), "its time is another's");
         assert_eq!((other.begun, other.count), (0, 0));
     }
 

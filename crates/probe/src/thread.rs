@@ -359,13 +359,13 @@ impl Thread {
         totals
     }
 
-    /// Adds a call that is over and was not listed. Of its `time`, so much was spent `inside` other
-    /// calls.
-    fn sum(&mut self, slot: u32, time: u64, inside: u64, failure: Option<u64>) {
+    /// Adds a call that is over and was not listed. Of its `time`, if that is known, so much was
+    /// spent `inside` other calls.
+    fn sum(&mut self, slot: u32, time: Option<u64>, inside: u64, failure: Option<u64>) {
         let is_inside_itself =
             self.open.get(..self.depth).is_some_and(|open| open.iter().any(|it| it.id == slot));
-        let own = time.saturating_sub(inside);
-        let time = if is_inside_itself { 0 } else { time };
+        let own = time.unwrap_or_default().saturating_sub(inside);
+        let time = time.filter(|_| !is_inside_itself);
         if let Some(totals) = self.totals_of(slot) {
             totals.end(&SummedCall { time, own, failure });
         }
@@ -376,7 +376,7 @@ impl Thread {
     pub(crate) fn sum_leaf(&mut self, slot: u32, time: u64, waited: bool) {
         let is_own = waited || self.depth == 0;
         self.inside += if is_own { time } else { 0 };
-        self.sum(slot, time, if is_own { 0 } else { time }, None);
+        self.sum(slot, Some(time), if is_own { 0 } else { time }, None);
     }
 
     /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
@@ -419,7 +419,7 @@ impl Thread {
     /// the call around it.
     pub(crate) fn end_sum(&mut self, slot: u32, time: u64, around: u64, failure: Option<u64>) {
         let inside = core::mem::replace(&mut self.inside, around + time);
-        self.sum(slot, time, inside, failure);
+        self.sum(slot, Some(time), inside, failure);
     }
 
     /// Notes a call of libc whose event was just written, unless there was no room for that. Null:
@@ -471,7 +471,7 @@ impl Thread {
         if open.is_summed() {
             // When it began is gone with its frame.
             self.inside = 0;
-            return self.sum(open.id, 0, 0, Some(LEFT));
+            return self.sum(open.id, None, 0, Some(LEFT));
         }
         let head = Head::new(now(), EVENT_EXIT, open.id).with_flags(FLAG_ABANDONED);
         self.journal.write_event(&SharedFile, head, [0, 0], &[]);

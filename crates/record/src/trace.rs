@@ -124,6 +124,10 @@ pub struct Call {
     /// From entry to return, in nanoseconds, all calls together. Calls that nest overlap.
     #[schemars(with = "u64")]
     pub total_ns: Nanos,
+    /// Of how many calls `total_ns` is, where not of all: a call inside one of the same function has
+    /// its time there, and of others the beginning or the end was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed: Option<u64>,
     /// The part of it that no inner call owns, in nanoseconds.
     #[schemars(with = "u64")]
     pub self_ns: Nanos,
@@ -261,6 +265,7 @@ mod tests {
             per_operation: None,
             failed: BTreeMap::new(),
             total_ns: Nanos(2),
+            timed: None,
             self_ns: Nanos(1),
         };
         assert_eq!(call.operation(), "C_Sign [opensc-pkcs11.so]");

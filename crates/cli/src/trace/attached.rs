@@ -261,6 +261,7 @@ fn call(counted: &CountedCall) -> record::Call {
         per_operation: None,
         failed: BTreeMap::new(),
         total_ns: Nanos::ZERO,
+        timed: None,
         self_ns: Nanos::ZERO,
     }
 }

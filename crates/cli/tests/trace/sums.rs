@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
+use tapstone_text::thousands;
 use tapstone_workload::{WorkloadLimits, read_workload};
 
 use crate::clients::client;
@@ -101,6 +102,29 @@ fn counted_calls_belong_to_no_operation() {
     };
     assert_eq!(each("--operation C_Digest"), Some(1.0));
     assert_eq!(each("--operation C_Digest --events-size 256k"), None);
+}
+
+/// What a case says is of calls that were listed, and a mean of those whose time is known.
+#[test]
+fn figures_of_listed_calls_are_not_said_of_all() {
+    let Some(program) = trouble("errno", 5_000) else { return };
+    let record = program.traced_with("--events-size 256k").exits(0).record();
+    let all = call(&record, MODULE, "C_Digest");
+    let case = record.results.iter().find(|case| case.operation == all.operation()).unwrap();
+    let listed = case.completed + case.failed.values().sum::<u64>();
+    assert!(listed < all.count, "{listed} of {}", all.count);
+    let says = format!("of the first {} of {} calls", thousands(listed), thousands(all.count));
+    assert!(case.warnings[0].starts_with(&says), "{:?}", case.warnings);
+
+    // A call that longjmp(3) left has no end.
+    let Some(program) = trouble("jump", 5_000) else { return };
+    let of = |options: &str| {
+        let record = program.traced_with(options).exits(0).record();
+        call(&record, MODULE, "C_Sign")
+    };
+    let [listed, counted] = ["", "--events-size 256k"].map(of);
+    assert_eq!((listed.count, listed.timed), (counted.count, None));
+    assert!(counted.timed.is_some_and(|timed| timed < counted.count), "{counted:?}");
 }
 
 /// A load of which only a part was listed says how much is missing.

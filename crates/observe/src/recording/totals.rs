@@ -47,11 +47,14 @@ pub(super) fn summed_calls(
         let begun = word(offset_of!(CallTotals, begun));
         let ended = word(offset_of!(CallTotals, count));
         Some(SummedCalls {
+            process: chunk.process,
+            thread: chunk.thread,
             function: images.function(image, u32::try_from(slot).ok()?)?,
             // The beginning of a call may have found no room, and its end some.
             count: begun.max(ended),
             unfinished: begun.saturating_sub(ended),
             time: scale.duration(word(offset_of!(CallTotals, time))),
+            timed: word(offset_of!(CallTotals, timed)).min(ended),
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
             other_failures: word(offset_of!(CallTotals, other_failures)),

@@ -39,7 +39,7 @@ pub(super) fn add_trace(page: &mut Page, record: &Record, style: &Style) {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
     }
     calls::add_calls(page, &record.calls, style);
-    apdus::add_apdus(page, &record.apdus, style);
+    apdus::add_apdus(page, &record.apdus, &record.calls, style);
     system_calls::add_system_calls(page, &record.system_calls, style);
     // Whoever only tries a fix has not looked for others.
     let searched = !record.layers.is_empty() || record.search.is_some();

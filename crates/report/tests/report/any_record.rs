@@ -117,9 +117,9 @@ prop_compose! {
     fn call()(
         (module, layer, function) in (text(), text(), text()),
         (count, per_operation, failed) in (any::<u64>(), of(number()), counts()),
-        (total_ns, self_ns) in (nanos(), nanos()),
+        (total_ns, timed, self_ns) in (nanos(), of(any::<u64>()), nanos()),
     ) -> Call {
-        Call { module, layer, function, count, per_operation, failed, total_ns, self_ns }
+        Call { module, layer, function, count, per_operation, failed, total_ns, timed, self_ns }
     }
 }
 

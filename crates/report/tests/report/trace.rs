@@ -77,6 +77,7 @@ fn calls() -> Vec<Call> {
         per_operation: None,
         failed: BTreeMap::new(),
         total_ns: Nanos(total_ns),
+        timed: None,
         self_ns: Nanos(own_ns),
     };
     let opensc = "opensc-pkcs11.so";
@@ -86,7 +87,7 @@ fn calls() -> Vec<Call> {
         call(opensc, "pkcs11 opensc-pkcs11.so", "C_Initialize", 1, 12_300_000, 2_100_000),
         call(opensc, "pkcs11 opensc-pkcs11.so", "C_OpenSession", 1, 61_400_000, 3_900_000),
         call(opensc, "pkcs11 opensc-pkcs11.so", "C_Login", 1, 4_100_000, 410_000),
-        call(client, "pcsc", "SCardTransmit", 37, 50_200_000, 1_900_000),
+        call(client, "pcsc", "SCardTransmit", 21, 50_200_000, 1_900_000),
         call(client, "pcsc", "SCardGetStatusChange", 13, 22_700_000, 22_100_000),
         call(client, "pcsc", "SCardEndTransaction", 9, 5_900_000, 4_700_000),
         call(by_client, "libc", "poll", 31_204, 21_400_000, 21_400_000),
@@ -295,6 +296,29 @@ fn a_trace_in_ascii_and_in_colour() {
     insta::assert_snapshot!("trace_80_ascii", plain);
     let coloured = render(&traced(), &Style { colour: true, ..WIDE });
     insta::assert_snapshot!("trace_120_colour", coloured.replace('\x1b', "^"));
+}
+
+#[test]
+fn a_mean_is_of_the_calls_whose_time_is_known() {
+    let mut record = traced();
+    record.calls.truncate(1);
+    record.calls[0] = Call { count: 20_000, timed: Some(100), ..record.calls[0].clone() };
+    let text = render(&record, &WIDE);
+    // 12.3 ms of 100 calls.
+    assert!(text.contains("20,000") && text.contains("123 µs"), "{text}");
+}
+
+/// Of exchanges that were only counted nobody knows what was sent.
+#[test]
+fn exchanges_are_those_that_were_listed() {
+    let mut record = traced();
+    let exchanges: u64 = record.apdus.iter().map(|apdu| apdu.count).sum();
+    let transmit = record.calls.iter_mut().find(|call| call.function == "SCardTransmit").unwrap();
+    transmit.count = exchanges + 1_000;
+    let says =
+        format!("{exchanges} of {} exchanges in", tapstone_text::thousands(exchanges + 1_000));
+    let text = render(&record, &WIDE);
+    assert!(text.contains(&says), "{text}");
 }
 
 #[test]

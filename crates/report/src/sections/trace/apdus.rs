@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::status_text;
-use tapstone_record::Apdu;
+use tapstone_record::{Apdu, Call};
 use tapstone_text::thousands;
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
@@ -30,7 +30,7 @@ struct ApduLine<'a> {
     status: BTreeMap<&'a str, u64>,
 }
 
-pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
+pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], calls: &[Call], style: &Style) {
     if apdus.is_empty() {
         return;
     }
@@ -38,10 +38,18 @@ pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
     let shown = super::shown(lines.len(), LINES, style);
     let count = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.count));
     let time: Nanos = lines.iter().map(|line| line.time).sum();
-    let about = format!("{} in {time}", tapstone_text::counted(count, "exchange", "exchanges"));
-    page.heading("APDUs", &about);
+    page.heading("APDUs", &format!("{} in {time}", exchanges(count, calls)));
     page.grid(&grid(&lines[..shown], page.width() >= super::WIDE));
     super::left_out(page, lines.len() - shown);
+}
+
+/// `37 exchanges`, or of how many they are: of calls that were only counted nobody knows what was
+/// sent.
+fn exchanges(count: u64, calls: &[Call]) -> String {
+    let transmits = calls.iter().filter(|call| call.function == "SCardTransmit");
+    let made = transmits.fold(0_u64, |sum, call| sum.saturating_add(call.count));
+    let counted = |count| tapstone_text::counted(count, "exchange", "exchanges");
+    if made > count { format!("{} of {}", thousands(count), counted(made)) } else { counted(count) }
 }
 
 /// One for each name and object, whatever their headers: a file is read in many pieces. What took

@@ -73,11 +73,13 @@ fn time(call: &Call, time: Nanos) -> String {
 }
 
 fn mean(call: &Call) -> Span {
-    if call.total_ns == Nanos::ZERO {
-        return Span::plain(figures::NONE);
+    // The others have no time in it.
+    match call.timed.unwrap_or(call.count) {
+        timed if timed > 0 && call.total_ns > Nanos::ZERO => {
+            Span::plain(figures::time(call.total_ns.0 as f64 / timed as f64))
+        }
+        _ => Span::plain(figures::NONE),
     }
-    let mean = call.total_ns.0 as f64 / call.count as f64;
-    Span::plain(figures::time(mean))
 }
 
 fn failures(call: &Call) -> u64 {
