@@ -68,12 +68,14 @@ fn process_time(timeline: &Timeline, process: u32, life: &Life<'_>) -> ProcessTi
     let mut parts: BTreeMap<TimeKind, Nanos> = BTreeMap::new();
     let first = timeline.threads.iter().find(|it| it.process == process && it.id == process);
     for leaf in first.into_iter().flat_map(|thread| &thread.leaves) {
-        if let Some(kind) = kind_of_wait(timeline, leaf) {
+        if let Some(kind) = kind_of_leaf(timeline, leaf) {
             *parts.entry(kind).or_default() += leaf.time;
         }
     }
+    add_summed(timeline, process, &mut parts);
     let end = timeline.ends.iter().rev().find(|end| end.process == process);
     if let Some(scheduled) = end.and_then(|end| end.first_thread) {
+        shorten_waits(&mut parts, wall - scheduled.ran - scheduled.waited);
         parts.insert(TimeKind::Running, scheduled.ran);
         parts.insert(TimeKind::Runnable, scheduled.waited);
     }
@@ -95,12 +97,41 @@ fn process_time(timeline: &Timeline, process: u32, life: &Life<'_>) -> ProcessTi
     }
 }
 
-/// What a call of libc waited for; nothing where it did not.
-fn kind_of_wait(timeline: &Timeline, leaf: &Leaf) -> Option<TimeKind> {
-    let Family::Libc(kind) = timeline.call(leaf.call).family else { return None };
-    if !waited(timeline, leaf) {
-        return None;
+/// Adds the waits of its first thread in calls that were only counted. Of those that may be for
+/// input nobody knows which did wait: then all such waits of the process are not known.
+fn add_summed(timeline: &Timeline, process: u32, parts: &mut BTreeMap<TimeKind, Nanos>) {
+    let of_first = timeline.summed.iter().filter(|it| [it.process, it.thread] == [process; 2]);
+    let mut input_is_known = true;
+    for summed in of_first {
+        match kind_of_wait(timeline.call(summed.function).family) {
+            Some(TimeKind::Input) => input_is_known = false,
+            Some(kind) => *parts.entry(kind).or_default() += summed.time,
+            None => {}
+        }
     }
+    if !input_is_known {
+        parts.remove(&TimeKind::Input);
+    }
+}
+
+/// A thread that is woken is ready, and still in the call in which it waited: waits are no longer
+/// than what is left when it neither ran nor was ready.
+fn shorten_waits(waits: &mut BTreeMap<TimeKind, Nanos>, left: Nanos) {
+    let all: Nanos = waits.values().copied().sum();
+    if all > left {
+        let part = left.0 as f64 / all.0 as f64;
+        waits.values_mut().for_each(|time| *time = Nanos((time.0 as f64 * part) as u64));
+    }
+}
+
+/// What a call of libc waited for; nothing where it did not.
+fn kind_of_leaf(timeline: &Timeline, leaf: &Leaf) -> Option<TimeKind> {
+    waited(timeline, leaf).then(|| kind_of_wait(timeline.call(leaf.call).family))?
+}
+
+/// What calls of libc of a kind wait for, if they do.
+fn kind_of_wait(family: Family) -> Option<TimeKind> {
+    let Family::Libc(kind) = family else { return None };
     match kind {
         Kind::Sleep => Some(TimeKind::Sleeping),
         Kind::Poll | Kind::Read | Kind::Connect => Some(TimeKind::Input),
@@ -112,7 +143,7 @@ fn kind_of_wait(timeline: &Timeline, leaf: &Leaf) -> Option<TimeKind> {
 
 #[cfg(test)]
 mod tests {
-    use tapstone_events::{ProcessEnd, Program, Scheduled};
+    use tapstone_events::{ProcessEnd, Program, Scheduled, SummedCalls};
 
     use super::*;
     use crate::synthetic::{Story, millis};
@@ -159,5 +190,54 @@ mod tests {
             (TimeKind::Unknown, millis(5)),
         ];
         assert!(known.iter().all(|part| parts(&times[0]).contains(part)), "{:?}", times[0]);
+        // Woken, it was ready for 51 ms before the calls returned: of 100 ms 35 ms are left.
+        timeline.ends[0].first_thread = Some(Scheduled { ran: millis(14), waited: millis(51) });
+        let ready = [
+            (TimeKind::Runnable, millis(51)),
+            (TimeKind::Sleeping, millis(20)),
+            (TimeKind::Running, millis(14)),
+            (TimeKind::Children, millis(10)),
+            (TimeKind::Input, millis(5)),
+        ];
+        assert_eq!(parts(&process_times(&timeline)[0]), ready);
+    }
+
+    #[test]
+    fn waits_in_calls_that_were_only_counted_are_waits_too() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                told.leaf("nanosleep", millis(4)).leaf("recv", millis(1)).advance(millis(95));
+            })
+            .timeline();
+        let process = timeline.threads[0].process;
+        timeline.threads[0].id = process;
+        timeline.root = process;
+        timeline.processes =
+            vec![Program { id: process, parent: 0, program: "/bin/p".into(), started: Nanos(0) }];
+        let summed = |thread, leaf: usize, time| SummedCalls {
+            process,
+            thread,
+            function: timeline.threads[0].leaves[leaf].call,
+            count: 10,
+            unfinished: 0,
+            time,
+            timed: 10,
+            own: time,
+            failed: Vec::new(),
+            other_failures: 0,
+        };
+        // Those of another thread are not its own.
+        let sleeps = [summed(process, 0, millis(40)), summed(process + 1, 0, millis(7))];
+        let receives = summed(process, 1, millis(20));
+        timeline.summed = sleeps.to_vec();
+        let known = [
+            (TimeKind::Unknown, millis(55)),
+            (TimeKind::Sleeping, millis(44)),
+            (TimeKind::Input, millis(1)),
+        ];
+        assert_eq!(parts(&process_times(&timeline)[0]), known);
+        timeline.summed.push(receives);
+        let known = [(TimeKind::Unknown, millis(56)), (TimeKind::Sleeping, millis(44))];
+        assert_eq!(parts(&process_times(&timeline)[0]), known, "which of them waited?");
     }
 }
