@@ -74,9 +74,10 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
-    let stack =
-        if thread.journal.is_summing() { ptr::null_mut() } else { callers::note(thread, frame) };
-    let timed_from = thread.cost_sampling.is_due().then(now);
+    let sums = thread.journal.is_summing();
+    let stack = if sums { ptr::null_mut() } else { callers::note(thread, frame) };
+    // Costs are for what is found in calls that are listed: to sum others takes less.
+    let timed_from = (!sums && thread.cost_sampling.is_due()).then(now);
     thread.forget_abandoned(here);
     let answer = match libc_kind(function) {
         None => enter_span(thread, frame, slot),
@@ -110,7 +111,8 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
             SUMMED_LEAF => leave_summed_leaf(thread, frame, end),
             _ => leave_quick(thread, frame, end),
         }
-        if thread.cost_sampling.is_due()
+        if !thread.journal.is_summing()
+            && thread.cost_sampling.is_due()
             && let Some(cost) = cost_of(frame)
         {
             cost.add_end(end, now());
