@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{Preparation, around_with, outermost_calls, spans_from, stretch_of};
+use super::token_calls::{
+    Preparation, around_with, outermost_calls, spans_from, stretch_of, works,
+};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::Span;
@@ -28,6 +30,8 @@ const SMALL_PART: u64 = 16;
 /// may need each of a few.
 const FEW_USES: u64 = 2;
 const FEWEST_LEFT: usize = 10;
+/// Bits of the operand of C_GetAttributeValue below its object (`CallBegun::operand`).
+const SHAPE_BITS: u32 = 41;
 /// The detail of a call that only asks how long its answer is.
 const ASKS_FOR_LENGTH: u64 = 1;
 
@@ -98,13 +102,42 @@ impl Parts<'_> {
     }
 }
 
-/// A key that is there: when it was made, how many calls there were until then, and how many
-/// operations it was used for.
+/// A key that is there: when it was made, how many calls there were until then, what was read of it
+/// right after that, and how many operations it was used for.
 struct MadeKey<'a> {
     thread: usize,
     span: &'a Span,
     calls: u64,
+    reads: Vec<&'a Span>,
     uses: u64,
+}
+
+impl MadeKey<'_> {
+    /// Whether a thread's call of this number, a read of the key, goes on with making it: there was
+    /// no other call between.
+    fn is_next(&self, thread: usize, calls: u64) -> bool {
+        self.thread == thread && calls == self.calls + 1 + self.reads.len() as u64
+    }
+
+    /// What goes where the key is not made: its making, the reads of what was made, and what the
+    /// thread does between these calls, which are about that key and nothing else.
+    fn making(&self, scene: &Scene<'_>) -> Vec<Removed> {
+        let number = self.thread;
+        let thread = &scene.timeline.threads[number];
+        let mut making = vec![stretch_of(number, self.span)];
+        let mut end = self.span.end;
+        for read in &self.reads {
+            let between = works(scene, thread, end, read.start);
+            making.extend(between.iter().map(|(start, end)| Removed {
+                thread: number,
+                start,
+                end,
+            }));
+            making.push(stretch_of(number, read));
+            end = read.end;
+        }
+        making
+    }
 }
 
 struct Calls<'s, 'a> {
@@ -207,7 +240,7 @@ impl<'a> Calls<'_, 'a> {
             "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_CreateObject"
                 if span.made != 0 && !span.on_token =>
             {
-                let made = MadeKey { thread, span, calls, uses: 0 };
+                let made = MadeKey { thread, span, calls, reads: Vec::new(), uses: 0 };
                 self.keys.insert((process, module, span.made), made);
             }
             begins if begins.ends_with("Init") => {
@@ -215,11 +248,19 @@ impl<'a> Calls<'_, 'a> {
                     key.uses += 1;
                 }
             }
+            "C_GetAttributeValue" => {
+                let key = (process, module, span.operand >> SHAPE_BITS);
+                let made = self.keys.get_mut(&key).filter(|made| made.is_next(thread, calls));
+                if let Some(made) = made {
+                    made.reads.push(span);
+                }
+            }
             "C_DestroyObject" => {
                 let made = self.keys.remove(&(process, module, span.detail));
                 let Some(made) = made.filter(|made| made.thread == thread) else { return };
                 if calls - made.calls <= LITTLE_USE {
-                    let removed = [made.span, span].map(|span| stretch_of(thread, span));
+                    let making = made.making(self.scene);
+                    let removed = making.into_iter().chain([stretch_of(thread, span)]);
                     self.add(WastedCall::Key, thread, made.span, removed);
                 }
             }
@@ -237,7 +278,7 @@ impl<'a> Calls<'_, 'a> {
             return;
         }
         for key in left {
-            self.add(WastedCall::Key, key.thread, key.span, [stretch_of(key.thread, key.span)]);
+            self.add(WastedCall::Key, key.thread, key.span, key.making(self.scene));
         }
     }
 
@@ -355,8 +396,8 @@ fn report(
             FindingKind::KeyChurn,
             KEEP_KEY,
             format!(
-                "an object was made with {function} for little use {times}: making it, and the \
-                 calls that destroyed it, if any, took {time}"
+                "an object was made with {function} for little use {times}: making it, reading right \
+                 after that what it is, and the calls that destroyed it, if any, took {time}"
             ),
         ),
     };
@@ -520,5 +561,41 @@ mod tests {
         assert_eq!((saving.low, saving.high), (10e6, 10.0 * (3e6 + 1e6 + 0.1e6)));
         assert_eq!(whole(&of(3), find), [], "they are used");
         assert_eq!(whole(&of(0), find), [], "what they are for is not seen");
+    }
+
+    /// SunPKCS11 reads of each key that it imports what became of it.
+    #[test]
+    fn what_is_read_of_a_key_right_after_its_making_goes_with_it() {
+        let of = |read: u64, sleeps: bool| {
+            let timeline = ten(move |told, number| {
+                told.advance(millis(3)).makes("C_CreateObject", 1, 100 + number, millis(1));
+                for _ in 0..2 {
+                    told.advance(micros(200));
+                    if sleeps {
+                        told.leaf("usleep", micros(70));
+                    }
+                    told.enter("C_GetAttributeValue").given(1, 0);
+                    told.last_span().operand = (read + number) << SHAPE_BITS | 7;
+                    told.advance(micros(100)).exit();
+                }
+                told.advance(micros(300)).enter("C_SignInit").given(1, 0);
+                told.last_span().operand = 100 + number;
+                told.advance(micros(5)).exit().call("C_Sign", 1, millis(1));
+                // Later it is asked for what is needed then.
+                told.enter("C_GetAttributeValue").given(1, 0);
+                told.last_span().operand = (100 + number) << SHAPE_BITS | 7;
+                told.advance(micros(100)).exit();
+            });
+            let finding = only(whole(&timeline, find));
+            let union = prediction::union([&finding]);
+            let saving = prediction::saving(&timeline, &Operations::whole(&timeline), &union);
+            (finding.count, finding.time, [saving.low, saving.high].map(|ns| ns / 1e4))
+        };
+        // 1 ms and twice 200 and 100 us; then what comes before, and before the signature.
+        let making = micros(10 * 1_600);
+        assert_eq!(of(100, false), (10, making, [1_600.0, 1_600.0 + 3_000.0 + 300.0]));
+        assert_eq!(of(100, true), (10, making, [1_600.0, 1_600.0 + 3_000.0 + 300.0]), "no wait");
+        // Of another object.
+        assert_eq!(of(500, false), (10, millis(10), [1_000.0, 1_000.0 + 3_000.0 + 200.0]));
     }
 }
