@@ -14,11 +14,15 @@ pub(crate) fn minimise(campaign: &Campaign) -> anyhow::Result<()> {
         let kept = Campaign::kept_corpus(target);
         let new = kept.with_extension("new");
         fs::create_dir_all(&new)?;
+        // Of a target that was not run here there is none.
+        let grown = campaign.grown_corpus(target);
+        fs::create_dir_all(&grown)?;
         let program = campaign.program(target);
         let status = at_idle_priority(&program)
-            .arg("-set_cover_merge=1")
+            // How often an edge was passed does not count.
+            .args(["-set_cover_merge=1", "-use_counters=0"])
             .arg(format!("-max_len={}", target.longest))
-            .args([&new, &kept, &campaign.grown_corpus(target)])
+            .args([&new, &kept, &grown])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
