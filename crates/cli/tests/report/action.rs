@@ -129,8 +129,13 @@ fn the_action_installs_a_release_and_fails_when_a_record_is_surely_slower() {
     let said = String::from_utf8(slower.stdout).unwrap();
     assert!(said.lines().any(|line| line.starts_with("::error title=")), "{said}");
     assert!(fs::read_to_string(folder.join("junit.xml")).unwrap().contains("<failure "));
+    // What the run before compared is not reported again.
+    let (missing, summary) = act(folder, &inputs("missing.json"));
+    assert_eq!((missing.status.code(), summary.as_str()), (Some(2), ""), "{missing:?}");
     let mut wrong = inputs("same.json");
     wrong[1].1 = "0000000000000000000000000000000000000000000000000000000000000000";
     let (refused, _) = act(folder, &wrong);
-    assert!(!refused.status.success(), "another archive than the one named was installed");
+    assert_eq!(refused.status.code(), Some(2), "another archive than the one named was installed");
+    let said = String::from_utf8(refused.stdout).unwrap();
+    assert!(said.contains("::error::the archive's SHA-256"), "{said}");
 }
