@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use tapstone_testing::skip;
+use tapstone_testing::{private_environment, skip};
 use tempfile::TempDir;
 
 fn tapstone(arguments: &[&str]) -> Output {
@@ -110,4 +110,28 @@ fn versions_of_the_c_library_are_held_against_a_floor() {
     fs::write(&cut_off, &fs::read(program).unwrap()[..100_000]).unwrap();
     let refused = needed(cut_off.to_str().unwrap(), "2.28").unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
+/// Before they build anything, or enter a root.
+#[test]
+fn scripts_of_packages_say_what_is_wrong() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // No clone, and with a space in its name.
+    let folder = TempDir::with_prefix("no clone").unwrap();
+    let mut copy = Command::new("cp");
+    copy.arg("-r").args(["scripts", "Cargo.toml"].map(|name| sources.join(name)));
+    assert!(copy.arg(folder.path()).status().unwrap().success());
+    for (script, arguments, arch, hint) in [
+        ("dist", &[][..], "amd64", "hint: ARCH=x86_64 or ARCH=aarch64"),
+        ("dist", &[], "x86_64", "hint: TAPSTONE_COMMIT=NAME SOURCE_DATE_EPOCH=SECONDS"),
+        ("dist-test", &["rpm", "sarge"], "x86_64", "hint: some of bullseye bookworm"),
+    ] {
+        let mut command = Command::new(folder.path().join("scripts").join(script));
+        private_environment(&mut command);
+        let said = command.args(arguments).env("ARCH", arch).output().unwrap();
+        assert_eq!(said.status.code(), Some(2), "{said:?}");
+        let said = String::from_utf8(said.stderr).unwrap();
+        assert!(said.starts_with("error: ") && said.contains(hint), "{script}: {said}");
+    }
+    assert!(!folder.path().join("target").exists());
 }
