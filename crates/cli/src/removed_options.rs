@@ -32,23 +32,40 @@ const fn removed(verb: &'static str, name: &'static str, successor: &'static str
     RemovedOption { verb, name, successor }
 }
 
-/// The error about an option that there is not, with its name of today if it had another. `words`
-/// are those after the program's name; they begin with the verb.
-pub(crate) fn with_successor(mut error: Error, words: impl Iterator<Item = OsString>) -> Error {
+/// The error about an option that there is not, with its name of today if it had another, or about one
+/// that is missing, with how to find what to say. `words` are those after the program's name; they
+/// begin with the verb.
+pub(crate) fn with_successor(error: Error, words: impl Iterator<Item = OsString>) -> Error {
+    if error.kind() == ErrorKind::MissingRequiredArgument && is_missing(&error, "--module") {
+        return with_tip(error, "tapstone targets lists the modules of this machine".to_owned());
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
+    if typed == "--pin" {
+        let ways = "a PIN is never an argument: --pin-prompt, --pin-file, --pin-env or --pin-fd";
+        return with_tip(error, ways.to_owned());
+    }
     let verb: Vec<_> = words.take(2).map(|word| word.to_string_lossy().into_owned()).collect();
     let verb = verb.join(" ");
     let is_verb = |name: &str| verb.split(' ').next() == Some(name) || verb == name;
     let is_typed = |option: &&RemovedOption| option.name == typed && is_verb(option.verb);
     let Some(option) = REMOVED.iter().find(is_typed) else { return error };
-    let successor = StyledStr::from(format!("it is called {} now", option.successor));
+    with_tip(error, format!("it is called {} now", option.successor))
+}
+
+fn is_missing(error: &Error, option: &str) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    matches!(missing, Some(ContextValue::Strings(all)) if all.iter().any(|it| it.starts_with(option)))
+}
+
+/// In the place of what clap suggests.
+fn with_tip(mut error: Error, tip: String) -> Error {
     error.remove(ContextKind::SuggestedArg);
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![successor]));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     error
 }
 
@@ -81,6 +98,15 @@ mod tests {
         }
         let said = refused("tapstone ab --warm-up=3 -- true true");
         assert!(said.contains("it is called --warm-up-rounds now"), "{said}");
+    }
+
+    #[test]
+    fn who_passes_a_pin_or_names_no_module_is_told_how() {
+        let said = refused("tapstone token --module m.so --pin 1234");
+        assert!(said.contains("a PIN is never an argument: --pin-prompt, --pin-file"), "{said}");
+        assert!(!said.contains("1234"), "{said}");
+        let said = refused("tapstone token --token-label test");
+        assert!(said.contains("--module") && said.contains("tapstone targets lists"), "{said}");
     }
 
     #[test]

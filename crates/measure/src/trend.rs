@@ -227,9 +227,9 @@ impl fmt::Display for Bimodality {
         write!(
             f,
             "latencies have two modes: {:.0} % around {} and {:.0} % around {}, so neither mean nor \
-             median describes a typical call: look for two clock speeds, a cache that sometimes \
-             misses, a lock that is sometimes taken, or two devices behind one slot; try one \
-             worker, then raw samples over time",
+             median describes a typical call: look for other programs at work, two clock speeds, a \
+             cache that sometimes misses, a lock that several workers take, or two devices behind \
+             one slot; raw samples show them over time",
             100.0 * (1.0 - self.slow_share),
             self.fast,
             100.0 * self.slow_share,

@@ -6,8 +6,8 @@
 
 use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use procfs::process::{FDTarget, Process, Syscall, Task};
@@ -19,19 +19,38 @@ use tapstone_measure::contention::{
 };
 use tapstone_measure::units::Nanos;
 
-/// A thread's number in the system; 0 until it has started.
+/// A thread's number in the system; 0 until it has started. With what its counters said last: on a
+/// machine that others use it can be gone before anybody looks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ThreadNumber(Arc<AtomicI32>);
+pub(super) struct ThreadNumber(Arc<NumberedThread>);
+
+#[derive(Debug, Default)]
+struct NumberedThread {
+    number: AtomicI32,
+    last: OnceLock<ThreadCounters>,
+}
 
 impl ThreadNumber {
     /// To be called on the thread itself.
     pub(super) fn set_to_this_thread(&self) {
         let number = rustix::thread::gettid().as_raw_nonzero().get();
-        self.0.store(number, Ordering::Relaxed);
+        self.0.number.store(number, Ordering::Relaxed);
     }
 
-    fn get(&self) -> Option<i32> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    /// To be called on the thread itself, when it has measured.
+    pub(super) fn note_end(&self) {
+        if let Some(counters) = Process::myself().ok().and_then(|me| self.read(&me)) {
+            self.0.last.get_or_init(|| counters);
+        }
+    }
+
+    fn task(&self, me: &Process) -> Option<Task> {
+        let number = Some(self.0.number.load(Ordering::Relaxed)).filter(|number| *number > 0);
+        me.task_from_tid(number?).ok()
+    }
+
+    fn read(&self, me: &Process) -> Option<ThreadCounters> {
+        ThreadCounters::read(&self.task(me)?)
     }
 }
 
@@ -70,7 +89,7 @@ impl ContentionWatch {
     /// Notes the counters at the window's opening, and begins to sample.
     pub(super) fn open(&mut self) {
         let me = Process::myself().ok();
-        let task = |number: &ThreadNumber| me.as_ref()?.task_from_tid(number.get()?).ok();
+        let task = |number: &ThreadNumber| number.task(me.as_ref()?);
         self.sampled = self.numbers.iter().take(MOST_SAMPLED).filter_map(task).collect();
         self.opened = Some(Snapshot::take(&self.numbers));
         self.plan_sample();
@@ -134,8 +153,9 @@ struct Snapshot {
     machine: Option<MachineCounters>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct ThreadCounters {
+    at: Nanos,
     running: Nanos,
     runnable: Nanos,
     voluntary: u64,
@@ -154,7 +174,8 @@ impl Snapshot {
     fn take(numbers: &[ThreadNumber]) -> Self {
         let me = Process::myself().ok();
         let counters = |number: &ThreadNumber| {
-            ThreadCounters::read(&me.as_ref()?.task_from_tid(number.get()?).ok()?)
+            let last = number.0.last.get().copied();
+            last.or_else(|| number.read(me.as_ref()?)).or_else(|| number.0.last.get().copied())
         };
         Self {
             at: Monotonic.now(),
@@ -167,9 +188,10 @@ impl Snapshot {
         let elapsed = self.at - opened.at;
         let pairs = self.threads.iter().zip(&opened.threads);
         let mut threads: Option<ThreadTimes> = None;
-        for (end, start) in pairs.filter_map(|(end, start)| Some(((*end)?, (*start)?))) {
+        let pairs = pairs.filter_map(|(end, start)| Some(((*end)?, (*start)?)));
+        for (end, start) in pairs.filter(|(end, start)| end.at > start.at) {
             let sum = threads.get_or_insert_default();
-            sum.watched += elapsed;
+            sum.watched += end.at - start.at;
             sum.running += end.running - start.running;
             sum.runnable += end.runnable - start.runnable;
             sum.voluntary_switches += end.voluntary - start.voluntary;
@@ -190,6 +212,7 @@ impl ThreadCounters {
         let times = task.schedstat().ok()?;
         let status = task.status().ok()?;
         Some(Self {
+            at: Monotonic.now(),
             running: Nanos(times.sum_exec_runtime),
             runnable: Nanos(times.run_delay),
             voluntary: status.voluntary_ctxt_switches?,
@@ -321,6 +344,35 @@ mod tests {
         assert!(times.watched >= Nanos::from_millis(400), "{times:?}");
         assert!(times.running_share() < 0.1 && times.runnable_share() < 0.1, "{times:?}");
         assert!(seen.waits.sleep >= 5 && seen.waits.lock == 0, "{:?}", seen.waits);
+    }
+
+    /// As one is that has measured before a busy machine lets anybody look.
+    #[test]
+    fn a_thread_that_is_gone_is_known_to_its_end() {
+        let number = ThreadNumber::default();
+        let (started, on) = mpsc::channel();
+        let (go, gone) = mpsc::channel::<()>();
+        let thread = thread::spawn({
+            let number = number.clone();
+            move || {
+                number.set_to_this_thread();
+                started.send(()).unwrap();
+                gone.recv().unwrap();
+                thread::sleep(Duration::from_millis(50));
+                number.note_end();
+            }
+        });
+        on.recv().unwrap();
+        let mut watch = ContentionWatch::new(vec![number]);
+        let begun = Monotonic.now();
+        watch.open();
+        go.send(()).unwrap();
+        thread.join().unwrap();
+        let ended = Monotonic.now();
+        thread::sleep(Duration::from_millis(100));
+        let times = watch.close().threads.unwrap();
+        assert!(times.watched >= Nanos::from_millis(50), "{times:?}");
+        assert!(times.watched <= ended - begun, "{times:?}");
     }
 
     #[test]

@@ -67,7 +67,9 @@ impl MeasuringThreads {
             let handle = thread::Builder::new().name(format!("measure-{index}"));
             let handle = handle.spawn(move || {
                 number.set_to_this_thread();
-                thread.build_and_measure(build, &started)
+                let finished = thread.build_and_measure(build, &started);
+                number.note_end();
+                finished
             });
             match handle {
                 Ok(handle) => running.handles.push(handle),
