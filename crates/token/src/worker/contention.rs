@@ -44,9 +44,12 @@ impl ThreadNumber {
         }
     }
 
+    fn get(&self) -> Option<i32> {
+        Some(self.0.number.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    }
+
     fn task(&self, me: &Process) -> Option<Task> {
-        let number = Some(self.0.number.load(Ordering::Relaxed)).filter(|number| *number > 0);
-        me.task_from_tid(number?).ok()
+        me.task_from_tid(self.get()?).ok()
     }
 
     fn read(&self, me: &Process) -> Option<ThreadCounters> {
