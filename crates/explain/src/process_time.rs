@@ -152,6 +152,16 @@ mod tests {
         time.parts.iter().map(|part| (part.kind.clone(), part.time_ns)).collect()
     }
 
+    /// Makes its only thread the first one of the command, whose process it names.
+    fn as_command(timeline: &mut Timeline) -> u32 {
+        let process = timeline.threads[0].process;
+        timeline.threads[0].id = process;
+        timeline.root = process;
+        timeline.processes =
+            vec![Program { id: process, parent: 0, program: "/bin/p".into(), started: Nanos(0) }];
+        process
+    }
+
     #[test]
     fn a_thread_sleeps_waits_runs_or_nobody_knows() {
         let mut timeline = Story::new()
@@ -162,11 +172,7 @@ mod tests {
                 told.leaf("poll", millis(5)).advance(millis(25));
             })
             .timeline();
-        let process = timeline.threads[0].process;
-        timeline.threads[0].id = process;
-        timeline.root = process;
-        timeline.processes =
-            vec![Program { id: process, parent: 0, program: "/bin/p".into(), started: Nanos(0) }];
+        let process = as_command(&mut timeline);
         let waits = [
             (TimeKind::Sleeping, millis(40)),
             (TimeKind::Unknown, millis(30)),
@@ -209,11 +215,7 @@ mod tests {
                 told.leaf("nanosleep", millis(4)).leaf("recv", millis(1)).advance(millis(95));
             })
             .timeline();
-        let process = timeline.threads[0].process;
-        timeline.threads[0].id = process;
-        timeline.root = process;
-        timeline.processes =
-            vec![Program { id: process, parent: 0, program: "/bin/p".into(), started: Nanos(0) }];
+        let process = as_command(&mut timeline);
         let summed = |thread, leaf: usize, time| SummedCalls {
             process,
             thread,

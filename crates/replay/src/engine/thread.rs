@@ -210,7 +210,7 @@ impl ReplayingThread {
     }
 
     /// Whether a call that would destroy an object may. That is looked at before the call is due, or in its
-    /// turn, and in none of its time.
+    /// turn, and outside of the call.
     fn may_end(&self, step: &ReplayStep, arguments: &CallArguments) -> bool {
         let CallArguments { session, object, .. } = *arguments;
         step.call != Pkcs11Function::C_DestroyObject || self.is_made_here(session, object)
