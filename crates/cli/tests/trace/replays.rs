@@ -158,6 +158,25 @@ fn a_session_that_threads_use_in_turns_is_used_in_turns() {
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 
+/// A program that begins an operation and never comes back to it.
+#[test]
+fn what_never_ended_is_said_and_not_counted_as_completed() {
+    let Some(hsm) = Hsm::new() else { return };
+    let mut calls = signature(1).to_vec();
+    calls.push(WorkloadCall { session: 2, ..signature(1)[0] });
+    let outcome = made_up(&hsm, calls).run().exits(0);
+    let record = outcome.record();
+    let signs = record.results.iter().find(|case| case.operation == "C_Sign CKM_RSA_PKCS");
+    let signs = signs.unwrap();
+    assert_eq!((signs.completed, signs.failed.get("never ended")), (1, Some(&1)));
+    let mut report = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    let output = report.arg("report").arg(hsm.path("made-up.parquet")).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let row = shown.lines().find(|line| line.contains("C_Sign CKM_RSA_PKCS")).unwrap();
+    assert!(row.ends_with("1 never ended"), "{shown}");
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
 /// As `pkcs11-tool --list-objects` reads: objects of which a recording does not tell what they are.
 #[test]
 fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {
