@@ -244,7 +244,8 @@ fn report(
         Remedy::Try(Fix::CacheFind)
     };
     let searching = repetitions.stretches();
-    let finding = repetitions.report(scene, FindingKind::RepeatedSearch, place, seen, remedy)?;
+    let finding =
+        repetitions.report(scene, FindingKind::RepeatedSearch, place, vec![seen], remedy)?;
     Some((finding, searching))
 }
 

@@ -62,6 +62,14 @@ impl<'a> Repetitions<'a> {
         self.callers.insert(one.caller);
     }
 
+    /// These, and the time of others that go with them.
+    pub(super) fn beside(mut self, others: Self) -> Self {
+        self.units.extend(others.units);
+        self.perhaps.extend(others.perhaps);
+        self.callers.extend(others.callers);
+        self
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -87,12 +95,12 @@ impl<'a> Repetitions<'a> {
         scene: &Scene<'_>,
         kind: FindingKind,
         place: FindingPlace<'_>,
-        seen: String,
+        seen: Vec<String>,
         remedy: Remedy,
     ) -> Option<Finding> {
         let blocked = blocked(scene, place.module, &self.stretches());
         let blocked_for: Nanos = blocked.iter().map(|wait| wait.end - wait.start).sum();
-        let mut evidence = vec![seen];
+        let mut evidence = seen;
         if blocked_for > Nanos::ZERO {
             evidence.push(format!(
                 "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
