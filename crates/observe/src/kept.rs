@@ -10,7 +10,7 @@ use tapstone_measure::units::Nanos;
 
 use crate::clock::{ClockReading, Scale};
 use crate::recording::{self, EventsError, Recording};
-use crate::wire::{Header, MAGIC, Run, VERSION};
+use crate::wire::{Header, MAGIC, NO_SPACE, Run, VERSION};
 use tapstone_events::{Losses, ObservedRun};
 
 /// What such a file holds.
@@ -85,6 +85,9 @@ impl Fields {
             unwatched: word(offset_of!(Header, unwatched)),
             limited: word(offset_of!(Header, limited)),
             outdated: word(offset_of!(Header, outdated)),
+            full: word(offset_of!(Header, granted)) >= word(offset_of!(Header, most)),
+            disk: (word(offset_of!(Header, refused)) == NO_SPACE)
+                .then(|| io::Error::from_raw_os_error(libc::ENOSPC)),
             ..Losses::default()
         };
         Ok(Some(Self {

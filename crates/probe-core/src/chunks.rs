@@ -32,11 +32,11 @@ pub fn chunks_within(limit: usize) -> u64 {
     (limit / PART / CHUNK_BYTES) as u64
 }
 
-/// Takes the next chunk: one that has space on the disk (`ready`), is mapped (`reach`) and that no
-/// thread has `taken`. Returns its number.
-pub fn take_next_chunk(taken: &AtomicU64, ready: &AtomicU64, reach: &AtomicU64) -> Option<u64> {
+/// Takes the next chunk: one of those that may be taken (`most`), that is mapped (`reach`) and that
+/// no thread has `taken`. Returns its number.
+pub fn take_next_chunk(taken: &AtomicU64, most: &AtomicU64, reach: &AtomicU64) -> Option<u64> {
     let mut number = taken.load(Ordering::Relaxed);
-    while number < ready.load(Ordering::Acquire).min(reach.load(Ordering::SeqCst)) {
+    while number < most.load(Ordering::Acquire).min(reach.load(Ordering::SeqCst)) {
         match taken.compare_exchange_weak(number, number + 1, Ordering::SeqCst, Ordering::Relaxed) {
             // The program may have given it back meanwhile.
             Ok(_) if number < reach.load(Ordering::SeqCst) => return Some(number),

@@ -23,7 +23,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -51,8 +51,14 @@ pub struct Header {
     pub clock: u32,
     /// Chunks that the file may come to have; the mapping has room for them.
     pub most: u64,
-    /// Chunks that have space on the disk. The tracer raises it ahead of `taken`.
+    /// Chunks that the tracer has given space on the disk. It raises that ahead of `taken`, and may
+    /// be late.
     pub ready: AtomicU64,
+    /// Chunks that threads may take: those behind `ready` they give space themselves first.
+    pub granted: AtomicU64,
+    /// Why threads cannot do that, or one could not: [`NO_SPACE`] or [`NO_WAY`], else 0. Then none
+    /// takes more than are ready. A chunk that was taken for it stays empty.
+    pub refused: AtomicU64,
     /// Chunks that threads have taken.
     pub taken: AtomicU64,
     /// Events that are not here: there was no chunk for them, or one of the reasons below.
@@ -106,6 +112,11 @@ pub struct Header {
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
+
+/// The disk gave no more space.
+pub const NO_SPACE: u64 = 1;
+/// The kernel, what limits the process, or the file system does not let threads give space.
+pub const NO_WAY: u64 = 2;
 
 /// The run that a file is about, in nanoseconds of CLOCK_MONOTONIC and in ticks of the probe's
 /// clock. All zeros while it goes on.

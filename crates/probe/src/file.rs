@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::chunks::take_next_chunk;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse};
-use tapstone_probe_core::wire::{CHUNK_BYTES, Chunk, HEADER_BYTES};
+use tapstone_probe_core::wire::{CHUNK_BYTES, Chunk, HEADER_BYTES, NO_SPACE, NO_WAY};
 
 use crate::{process, state, sys};
 
@@ -27,16 +27,25 @@ impl ChunkSource for SharedFile {
     fn take_chunk(&self, purpose: ChunkUse) -> *mut Chunk {
         let state = state();
         let header = state.header();
-        let Some(number) = take_next_chunk(&header.taken, &header.ready, &state.reach) else {
+        let is_refused = header.refused.load(Ordering::Relaxed) != 0;
+        let most = if is_refused { &header.ready } else { &header.granted };
+        let Some(number) = take_next_chunk(&header.taken, most, &state.reach) else {
             return ptr::null_mut();
         };
-        // SAFETY: the tracer has made room for as many chunks as are ready.
+        // SAFETY: within the mapping, as long as it reaches.
         let chunk: *mut Chunk =
             unsafe { state.file.add(HEADER_BYTES + number as usize * CHUNK_BYTES).cast() };
-        if purpose == ChunkUse::Next {
-            // Whoever has filled one will need all of this one, which is cheaper to have at once.
+        let has_space = number < header.ready.load(Ordering::Acquire);
+        // Whoever has filled one will need all of this one, which is cheaper to have at once.
+        if purpose == ChunkUse::Next || !has_space {
             // SAFETY: nobody else's.
-            unsafe { sys::populate(chunk.cast(), CHUNK_BYTES) };
+            let made = unsafe { sys::populate(chunk.cast(), CHUNK_BYTES) };
+            if let (Err(error), false) = (made, has_space) {
+                // To touch it would end the program (SIGBUS).
+                let why = if error == sys::EFAULT { NO_SPACE } else { NO_WAY };
+                header.refused.store(why, Ordering::Relaxed);
+                return ptr::null_mut();
+            }
         }
         chunk
     }
@@ -60,7 +69,7 @@ impl ChunkSource for SharedFile {
         let state = state();
         let header = state.header();
         header.dropped.fetch_add(1, Ordering::Relaxed);
-        if state.reach.load(Ordering::Relaxed) < header.ready.load(Ordering::Relaxed) {
+        if state.reach.load(Ordering::Relaxed) <= header.taken.load(Ordering::Relaxed) {
             header.out_of_reach.fetch_add(1, Ordering::Relaxed);
         }
     }

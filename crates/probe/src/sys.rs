@@ -39,6 +39,8 @@ const MADV_WIPEONFORK: usize = 18;
 const MADV_POPULATE_WRITE: usize = 23;
 const CLOCK_MONOTONIC: usize = 1;
 const TCGETS: usize = 0x5401;
+/// Memory is not there, or a page of a file has no space on the disk.
+pub(crate) const EFAULT: isize = 14;
 /// Bytes of the kernel's struct stat, and where the size is.
 const STAT_BYTES: usize = 144;
 const STAT_SIZE: usize = 48;
@@ -126,7 +128,6 @@ pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
 /// Whether the page of an address can be read. A signal mask is read before it is looked at what is
 /// to be done with it, which is nothing here (Abseil's AddressIsReadable asks the same).
 pub(crate) fn is_readable(address: usize) -> bool {
-    const EFAULT: isize = 14;
     const NOTHING: usize = usize::MAX;
     // A mask that lies in that page alone.
     let mask = (address & !4095) | (address & 4095).min(4096 - 8);
@@ -281,13 +282,17 @@ pub(crate) unsafe fn wipe_on_fork(start: *mut u8, bytes: usize) {
     unsafe { call(MADVISE, [start as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) };
 }
 
-/// Has memory's pages made now rather than one by one (Linux 5.14; older ones refuse).
+/// Has memory's pages made now rather than one by one, or says why not: older kernels than Linux
+/// 5.14 refuse (EINVAL), and a file has no space on its disk (EFAULT; madvise(2)).
 ///
 /// # Safety
 /// The memory is mapped and may be written.
-pub(crate) unsafe fn populate(start: *mut u8, bytes: usize) {
+pub(crate) unsafe fn populate(start: *mut u8, bytes: usize) -> Result<(), isize> {
     // SAFETY: nothing in it changes.
-    unsafe { call(MADVISE, [start as usize, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
+    match unsafe { call(MADVISE, [start as usize, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) } {
+        0 => Ok(()),
+        error => Err(-error),
+    }
 }
 
 /// Lets a page be written, or no longer.

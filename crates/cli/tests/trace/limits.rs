@@ -93,12 +93,12 @@ fn on(disk: &Disk, program: Program) -> Program {
 
 #[test]
 fn a_disk_that_is_full_from_the_start_is_one_error() {
-    let Some(disk) = Disk::of("1m") else { return };
+    let Some(disk) = Disk::of("400k") else { return };
     let error = on(&disk, Program::shell("echo it runs")).traced().refusal();
     assert!(error.contains("No space left on device") && error.contains("TMPDIR"), "{error}");
     // What fits is enough for a small program.
     let Some(program) = trouble("digest", 100) else { return };
-    let left = on(&disk, program).traced_with("--events-size 256k").exits(0);
+    let left = on(&disk, program).traced_with("--events-size 64k").exits(0);
     assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 100);
 }
 
@@ -115,6 +115,29 @@ fn a_disk_that_becomes_full_loses_events_and_nothing_else() {
     let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
     assert!(warning.contains("No space left on device") && warning.contains("TMPDIR"), "{warning}");
     assert!(counts(&record, MODULE)["C_Digest"] > 200_000);
+}
+
+/// Little space is made before a program shows that it needs more; until its tracer has seen that,
+/// it makes its own.
+#[test]
+fn a_program_that_its_tracer_does_not_look_at_loses_nothing() {
+    let Some(program) = trouble("digest", 50_000) else { return };
+    let record = program.unseen_by_its_tracer().traced().exits(0).whole();
+    assert_eq!(counts(&record, MODULE)["C_Digest"], 50_000);
+}
+
+#[test]
+fn a_program_that_finds_the_disk_full_before_its_tracer_does_loses_events_and_nothing_else() {
+    let Some(disk) = Disk::of("3m") else { return };
+    let Some(program) = trouble("digest", 50_000) else { return };
+    let bare = program.bare();
+    let left = on(&disk, program.unseen_by_its_tracer()).traced().exits(0);
+    assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));
+    let record = left.record();
+    assert!(record.dropped.unwrap() > 0);
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.contains("No space left on device") && warning.contains("TMPDIR"), "{warning}");
+    assert!(counts(&record, MODULE)["C_Digest"] > 5_000);
 }
 
 /// The file of events takes address space, which the program may need.
@@ -188,6 +211,12 @@ impl Program {
     /// The same behind this command of the shell.
     fn after(&self, command: &str) -> Self {
         Self::shell(&format!("{command}; exec \"$0\" \"$@\"")).words(self)
+    }
+
+    /// The tracer is stopped as long as the program runs.
+    fn unseen_by_its_tracer(&self) -> Self {
+        let script = "kill -STOP $PPID; \"$0\" \"$@\"; code=$?; kill -CONT $PPID; exit $code";
+        Self::shell(script).words(self)
     }
 
     /// With the words of another one.
