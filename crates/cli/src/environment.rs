@@ -8,8 +8,11 @@ use tapstone_record::{ClockPrecision, Environment, SystemLoad};
 
 /// Asks the system; what it does not tell is left out.
 pub(crate) fn observe(precision: Precision) -> Environment {
+    let processors = read("/proc/cpuinfo").unwrap_or_default();
     Environment {
-        cpu: cpu_field("model name").or_else(|| Some(std::env::consts::ARCH.to_owned())),
+        cpu: cpu_field(&processors, "model name")
+            .map(str::to_owned)
+            .or_else(|| Some(std::env::consts::ARCH.to_owned())),
         cores: thread::available_parallelism().ok().map(|cores| cores.get() as u32),
         kernel: read("/proc/sys/kernel/osrelease"),
         load: load(),
@@ -18,7 +21,7 @@ pub(crate) fn observe(precision: Precision) -> Environment {
         memory_bytes: memory(),
         cgroup_quota_cores: quota(),
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        virtualisation: virtualisation(),
+        virtualisation: virtualisation(&processors),
     }
 }
 
@@ -59,17 +62,17 @@ fn quota() -> Option<f64> {
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
 }
 
-fn virtualisation() -> Option<String> {
-    let flags = cpu_field("flags")?;
+fn virtualisation(processors: &str) -> Option<String> {
+    let flags = cpu_field(processors, "flags")?;
     let hypervisor = flags.split_whitespace().any(|flag| flag == "hypervisor");
     let vendor = read("/sys/class/dmi/id/sys_vendor");
     hypervisor.then(|| vendor.unwrap_or_else(|| "virtual machine".to_owned()))
 }
 
-fn cpu_field(name: &str) -> Option<String> {
-    let text = read("/proc/cpuinfo")?;
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+/// A field of the first processor in `/proc/cpuinfo` (proc(5)).
+fn cpu_field<'a>(processors: &'a str, name: &str) -> Option<&'a str> {
+    let line = processors.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim())
 }
 
 fn read(path: &str) -> Option<String> {

@@ -154,9 +154,9 @@ fn main() -> ExitCode {
 
 /// What the user typed, by the definitions as the help arranges them.
 fn typed_arguments() -> Result<Arguments, clap::Error> {
-    let definitions = help::arranged(Arguments::command());
-    let typed = definitions.clone().try_get_matches();
-    let typed = typed.map_err(|error| {
+    let definitions = || help::arranged(Arguments::command());
+    let typed = definitions().try_get_matches().map_err(|error| {
+        let definitions = definitions();
         let error = help::with_suggestion(error, &definitions, env::args_os());
         let error = help::without_hidden_verbs(error, &definitions);
         removed_options::with_successor(error, env::args_os().skip(1))
