@@ -171,8 +171,18 @@ fn next_moment(thread: &Thread, leaf: &Leaf) -> Nanos {
 /// others may lie: as if they had followed one another, with as much after each as after the last.
 fn with_use(thread: &Thread, leaf: &Leaf) -> Nanos {
     let next = next_moment(thread, leaf);
+    if makes_no_other_call(thread, leaf) {
+        return next;
+    }
     let used = Nanos((next - leaf.end).0.saturating_mul(u64::from(leaf.count)));
     if leaf.count > 1 { next.min(leaf.start + leaf.time + used) } else { next }
+}
+
+/// Whether nothing else lies between calls that were counted together.
+fn makes_no_other_call(thread: &Thread, leaf: &Leaf) -> bool {
+    let later = thread.leaves.partition_point(|other| other.start <= leaf.start);
+    let next_leaf = thread.leaves.get(later).map(|other| other.start);
+    next_leaf.is_none_or(|start| start >= leaf.end) && makes_no_call(thread, leaf.start, leaf.end)
 }
 
 /// A file that is open.

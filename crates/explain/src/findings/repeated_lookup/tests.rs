@@ -52,10 +52,18 @@ fn lookups_that_were_counted_are_all_but_the_first_in_vain() {
     let finding = only(whole(&timeline, leaves));
     assert_eq!((finding.count, finding.time), (9, micros(135)));
     assert!(finding.evidence[0].starts_with("getpwnam(\"card\") was called 10 times"));
-    // Others lie among them: 100 us follow the last, and as many each other one.
+    // All that lies between them is between equal calls.
     let timeline = one(|told| {
         told.counted("getpwnam", 10, micros(15), millis(2)).about("card");
         told.advance(micros(2100)).call("C_Sign", 1, millis(1));
+    });
+    let saved = saving(&timeline, &only(whole(&timeline, leaves)));
+    assert_eq!((saved.low, saved.high), (135e3, 2100e3));
+    // Another lies among them: 100 us follow the last, and as many each other one.
+    let timeline = one(|told| {
+        told.counted("getpwnam", 10, micros(15), millis(2)).about("card");
+        told.advance(micros(500)).call("C_Digest", 1, micros(10));
+        told.advance(micros(1590)).call("C_Sign", 1, millis(1));
     });
     let saved = saving(&timeline, &only(whole(&timeline, leaves)));
     assert_eq!((saved.low, saved.high), (135e3, 150e3 + 1000e3));
