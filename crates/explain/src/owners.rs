@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{CalledFunction, Family, Kind, Leaf, On, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, Family, FunctionId, Kind, Leaf, On, Span, Thread, Timeline};
 
 /// An owner of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,8 +113,12 @@ fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Own
             _ => *time.entry(owner).or_default() += taken,
         }
     }
+    let mut of_functions: BTreeMap<FunctionId, Nanos> = BTreeMap::new();
     for (span, own) in thread.spans.iter().zip(&own) {
-        *time.entry(owner_of(timeline, span)).or_default() += *own;
+        *of_functions.entry(span.call).or_default() += *own;
+    }
+    for (function, own) in of_functions {
+        *time.entry(owner_of_call(timeline.call(function))).or_default() += own;
     }
     *time.entry(outside_owner).or_default() += outside;
     time.retain(|_, time| *time > Nanos::ZERO);

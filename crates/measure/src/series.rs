@@ -15,6 +15,48 @@ pub const MAX_SLICES: usize = 1024;
 /// each.
 const SLICES_OF_A_WINDOW: u64 = 512;
 
+/// The series of a window whose operations come one by one, in any order.
+#[derive(Clone, Debug)]
+pub struct WindowSeries {
+    opens: Nanos,
+    closes: Nanos,
+    length: Nanos,
+    slices: BTreeMap<u64, Slice>,
+}
+
+impl WindowSeries {
+    /// Of a window from one moment to a later one.
+    #[must_use]
+    pub fn new((opens, closes): (Nanos, Nanos)) -> Self {
+        let length = Nanos(((closes - opens).0 / SLICES_OF_A_WINDOW).max(1));
+        Self { opens, closes, length, slices: BTreeMap::new() }
+    }
+
+    /// Adds an operation that ended then, and took so long unless it failed. What ends with the
+    /// window is part of its last slice.
+    pub fn add(&mut self, end: Nanos, latency: Option<Nanos>) {
+        let Self { opens, closes, length, .. } = *self;
+        let since = (end - opens).min(closes - opens - Nanos(1));
+        let place = since.0 / length.0;
+        let start = Nanos(place * length.0);
+        let new = || Slice { start, length, ..Slice::empty() };
+        let slice = self.slices.entry(place).or_insert_with(new);
+        match latency {
+            Some(latency) => slice.count(latency),
+            None => slice.failed += 1,
+        }
+    }
+
+    /// All that were added.
+    #[must_use]
+    pub fn finish(self) -> Series {
+        let mut series = Series::new(self.length);
+        self.slices.values().for_each(|slice| series.add(slice));
+        series.extend_to(self.closes - self.opens);
+        series
+    }
+}
+
 /// Slices of equal length without gaps, the first of which starts when the window opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
@@ -37,23 +79,9 @@ impl Series {
         operations: impl Iterator<Item = (Nanos, Option<Nanos>)>,
         (opens, closes): (Nanos, Nanos),
     ) -> Self {
-        let length = Nanos(((closes - opens).0 / SLICES_OF_A_WINDOW).max(1));
-        let mut slices: BTreeMap<u64, Slice> = BTreeMap::new();
-        for (end, latency) in operations {
-            let since = (end - opens).min(closes - opens - Nanos(1));
-            let place = since.0 / length.0;
-            let start = Nanos(place * length.0);
-            let slice =
-                slices.entry(place).or_insert_with(|| Slice { start, length, ..Slice::empty() });
-            match latency {
-                Some(latency) => slice.count(latency),
-                None => slice.failed += 1,
-            }
-        }
-        let mut series = Self::new(length);
-        slices.values().for_each(|slice| series.add(slice));
-        series.extend_to(closes - opens);
-        series
+        let mut series = WindowSeries::new((opens, closes));
+        operations.for_each(|(end, latency)| series.add(end, latency));
+        series.finish()
     }
 
     /// Operations in their own order, a slice for each or for a few neighbours: the axis is the
