@@ -3,6 +3,7 @@
 //!
 //! - `one call`: a client in C that calls a PKCS#11 module which does nothing, many times.
 //! - `start-up`: a program that does nothing.
+//! - `tapstone trace`: the same, and all that the command does before and after it.
 //! - `pkcs11-tool`: a real program on a virtual PIV card behind the real pcscd, with the probe; with
 //!   its system calls too, the default set; and, bare, with strace looking at the same system calls
 //!   and their stacks.
@@ -67,6 +68,14 @@ fn main() {
     );
     let added: Vec<f64> = pairs.iter().map(Pair::added).collect();
     interval("added to the start, ns", &added, "at most 1 ms");
+    let pairs = bench.pairs(
+        "tapstone trace",
+        &command(&["true".into()]),
+        rounds::rounds(200, 4),
+        Bench::traced,
+    );
+    let added: Vec<f64> = pairs.iter().map(Pair::added).collect();
+    interval("added to the command, ns", &added, "at most 5 ms");
     if let Some(_card) = pcscd::VirtualCard::insert(&["piv"]) {
         let command = command(&["pkcs11-tool".into(), "--list-objects".into()]);
         bench.pairs("pkcs11-tool", &command, rounds::rounds(120, 2), Bench::observed);
@@ -158,6 +167,14 @@ impl Bench {
 
     fn stopped(&self, command: &Command) -> Nanos {
         self.seen(command, Some(SystemCallSet::default_set()))
+    }
+
+    /// By the command, as its user sees it.
+    fn traced(&self, command: &Command) -> Nanos {
+        let words = [env!("CARGO_BIN_EXE_tapstone"), "trace", "--quiet", "--"];
+        let words = words.iter().map(OsString::from).chain([command.program().into()]);
+        let words = words.chain(command.arguments().iter().cloned());
+        self.bare(&Command::from_words(words).unwrap())
     }
 
     /// The same calls, with their stacks.
