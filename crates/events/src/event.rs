@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tapstone_measure::units::Nanos;
 
+use crate::place::Place;
 use crate::system_calls::StackFrame;
 use crate::unseen::UnseenProgram;
 use tapstone_probe_core::functions::Family;
@@ -154,7 +155,7 @@ pub struct FunctionId(pub u32);
 
 /// A path, a name or an address by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TextId(pub u32);
+pub struct TextId(pub Place);
 
 /// A function as it was called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -27,6 +27,7 @@ mod event;
 mod exit;
 mod fix;
 mod losses;
+mod place;
 pub mod system_calls;
 mod unseen;
 
@@ -39,6 +40,7 @@ pub use self::event::{
 pub use self::exit::Exit;
 pub use self::fix::{Fix, FixError, WaitsIn, WatchedFunction};
 pub use self::losses::Losses;
+pub use self::place::Place;
 pub use self::unseen::UnseenProgram;
 pub use tapstone_probe_core::functions::{FUNCTIONS, Family, Function, Kind};
 

@@ -20,7 +20,7 @@ pub fn described(timeline: &Timeline) -> Vec<Described> {
             Some(id) => {
                 let exchange = timeline.exchange(id);
                 let name = card.exchange(&exchange.command, StatusWord(exchange.status));
-                names[id.0 as usize] = Some(name);
+                names[id.0.index()] = Some(name);
             }
             None => card.reset(),
         }

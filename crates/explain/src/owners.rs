@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{CalledFunction, Family, FunctionId, Kind, Leaf, On, Span, Thread, Timeline};
+use crate::timeline::{
+    CalledFunction, Family, FunctionId, Kind, Leaf, On, Place, Span, Thread, Timeline,
+};
 
 /// An owner of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,9 +83,9 @@ fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Own
     let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
     let mut own: Vec<Nanos> = thread.spans.iter().map(Span::time).collect();
     let mut outside = thread.wall();
-    let mut take = |own: &mut Vec<Nanos>, parent: Option<u32>, time: Nanos| {
+    let mut take = |own: &mut Vec<Nanos>, parent: Option<Place>, time: Nanos| {
         let from = match parent {
-            Some(parent) => &mut own[parent as usize],
+            Some(parent) => &mut own[parent.index()],
             None => &mut outside,
         };
         // Moments are rounded; nobody gives more than it has.
@@ -104,7 +106,7 @@ fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Own
         let Some(owner) = waits_for(timeline, thread, leaf).or(outside) else { continue };
         let taken = take(&mut own, leaf.parent, leaf.time);
         *own_leaf = taken;
-        match leaf.parent.and_then(|parent| below.get(&parent)) {
+        match leaf.parent.and_then(|parent| below.get(&parent.get())) {
             Some(below) if owner == Owner::BelowPcsc => {
                 for (owner, part) in below.parts(taken) {
                     *time.entry(owner).or_default() += part;

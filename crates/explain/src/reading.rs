@@ -7,7 +7,7 @@ use tapstone_events::{
 };
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{Exchange, ExchangeId, Leaf, RunningTime, Span, Thread, Timeline};
+use crate::timeline::{Exchange, ExchangeId, Leaf, Place, RunningTime, Span, Thread, Timeline};
 
 /// Reads what was observed of a run.
 ///
@@ -199,13 +199,13 @@ impl OpenThread {
                 status: 0,
                 answer: 0,
             });
-            ExchangeId(exchanges.len() as u32 - 1)
+            ExchangeId(Place::new(exchanges.len() as u32 - 1))
         });
         let span = Span {
             start: begun.at,
             end: Nanos::NEVER,
             call: begun.function,
-            parent: self.open.last().map(|(open, _)| *open),
+            parent: self.open.last().map(|(open, _)| Place::new(*open)),
             end_kind: End::Open,
             result: 0,
             handle: begun.handle,
@@ -239,7 +239,7 @@ impl OpenThread {
         span.result = ended.result;
         match (ended.outcome, span.exchange) {
             (CallOutcome::Response { bytes, status, digest }, Some(exchange)) => {
-                let exchange = &mut exchanges[exchange.0 as usize];
+                let exchange = &mut exchanges[exchange.0.index()];
                 exchange.received = bytes;
                 exchange.status = status;
                 exchange.answer = digest;
@@ -263,7 +263,7 @@ impl OpenThread {
             start: calls.start,
             end: calls.end.map_or(Nanos::NEVER, |end| end.max(calls.start)),
             call: calls.function,
-            parent: self.open.last().map(|(open, _)| *open),
+            parent: self.open.last().map(|(open, _)| Place::new(*open)),
             count: calls.count,
             time: calls.time,
             result: calls.result,

@@ -4,16 +4,16 @@ use proptest::prelude::*;
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{
-    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Program, Span,
-    TextId, Thread, Timeline,
+    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Place, Program,
+    Span, TextId, Thread, Timeline,
 };
 
-const fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
+fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
     Span {
         start: Nanos(start),
         end: Nanos(end),
         call: FunctionId(call),
-        parent,
+        parent: parent.map(Place::new),
         end_kind: End::Returned,
         result: 0,
         handle: 7,
@@ -28,12 +28,12 @@ const fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
     }
 }
 
-const fn leaf(start: u64, end: u64, call: u32, parent: Option<u32>) -> Leaf {
+fn leaf(start: u64, end: u64, call: u32, parent: Option<u32>) -> Leaf {
     Leaf {
         start: Nanos(start),
         end: Nanos(end),
         call: FunctionId(call),
-        parent,
+        parent: parent.map(Place::new),
         count: 1,
         time: Nanos(end - start),
         result: 0,
@@ -57,9 +57,9 @@ pub(crate) fn signature() -> Timeline {
     let polls =
         Leaf { count: 12, time: Nanos(180), on: On::Service, ..leaf(2310, 2600, 3, Some(2)) };
     let poll = Leaf { on: On::Service, b: u64::MAX, ..leaf(2650, 2850, 3, Some(3)) };
-    let open = Leaf { text: Some(TextId(0)), result: 3, ..leaf(2100, 2200, 4, None) };
+    let open = Leaf { text: Some(TextId(Place::new(0))), result: 3, ..leaf(2100, 2200, 4, None) };
     let transmit = |start, end, exchange, result| Span {
-        exchange: Some(ExchangeId(exchange)),
+        exchange: Some(ExchangeId(Place::new(exchange))),
         result,
         ..span(start, end, 2, Some(1))
     };

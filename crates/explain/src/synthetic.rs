@@ -18,8 +18,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_events::FUNCTIONS;
 
 use crate::timeline::{
-    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Program, Span, TextId,
-    Thread, Timeline,
+    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Place, Program, Span,
+    TextId, Thread, Timeline,
 };
 
 /// A length of so many microseconds.
@@ -139,7 +139,7 @@ impl ThreadStory<'_> {
             start: self.now,
             end: Nanos::NEVER,
             call,
-            parent: self.open.last().copied(),
+            parent: self.open.last().copied().map(Place::new),
             end_kind: End::Returned,
             result: 0,
             handle: 0,
@@ -231,7 +231,7 @@ impl ThreadStory<'_> {
             start: self.now,
             end: self.now + time,
             call,
-            parent: self.open.last().copied(),
+            parent: self.open.last().copied().map(Place::new),
             count: 1,
             time,
             result: 0,
@@ -316,7 +316,7 @@ impl Builder {
         if let Some(id) = self.text_ids.get(text) {
             return *id;
         }
-        let id = TextId(self.timeline.texts.len() as u32);
+        let id = TextId(Place::new(self.timeline.texts.len() as u32));
         self.timeline.texts.push(text.into());
         self.text_ids.insert(text.into(), id);
         id
@@ -325,7 +325,7 @@ impl Builder {
     /// The id of an exchange.
     fn exchange(&mut self, exchange: Exchange) -> ExchangeId {
         self.timeline.exchanges.push(exchange);
-        ExchangeId(self.timeline.exchanges.len() as u32 - 1)
+        ExchangeId(Place::new(self.timeline.exchanges.len() as u32 - 1))
     }
 
     /// What is known so far, to be added to.
@@ -374,7 +374,10 @@ fn a_story_is_told_in_order() {
     let [thread] = &timeline.threads[..] else { panic!("{timeline:?}") };
     let [sign, transmit] = &thread.spans[..] else { panic!("{thread:?}") };
     assert_eq!((sign.start, sign.end, sign.handle, sign.result), (millis(1), millis(6), 7, 5));
-    assert_eq!((transmit.parent, thread.leaves[0].parent), (Some(0), Some(1)));
+    assert_eq!(
+        (transmit.parent, thread.leaves[0].parent),
+        (Some(Place::new(0)), Some(Place::new(1)))
+    );
     let leaf = timeline.call(thread.leaves[0].call);
     assert_eq!((leaf.family, leaf.caller.as_str()), (Family::Libc(Kind::Read), "libpcsclite.so.1"));
     assert_eq!(timeline.wall(), millis(6));

@@ -112,7 +112,7 @@ fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
     let mut seen = BTreeSet::new();
     for (span, id) in clients.filter_map(|span| Some((span, span.exchange?))) {
         let exchange = timeline.exchange(id);
-        let name = &names[id.0 as usize];
+        let name = &names[id.0.index()];
         let header: String =
             exchange.command.iter().take(4).map(|byte| format!("{byte:02X}")).collect();
         let key = (name.name, name.object.as_deref(), header.clone());

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use tapstone_measure::units::Nanos;
 
 pub use tapstone_events::{
-    CalledFrom, CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId, WatchCost,
+    CalledFrom, CalledFunction, End, Family, FunctionId, Kind, On, Place, Program, TextId,
+    WatchCost,
 };
 use tapstone_events::{ProcessEnd, SummedCalls, UnseenProgram};
 
@@ -90,7 +91,7 @@ pub struct Thread {
 
 /// An index into [`Timeline::exchanges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ExchangeId(pub u32);
+pub struct ExchangeId(pub Place);
 
 /// A call of PKCS#11, PC/SC or a reader driver.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +103,7 @@ pub struct Span {
     /// The function that was called.
     pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
-    pub parent: Option<u32>,
+    pub parent: Option<Place>,
     /// Whether it returned, was cut short, or was never seen to end.
     pub end_kind: End,
     /// What it returned: CK_RV, or the error code of PC/SC or the driver.
@@ -129,6 +130,9 @@ pub struct Span {
     pub injected: Nanos,
 }
 
+/// There are millions of them.
+const _: () = assert!(size_of::<Span>() <= 88);
+
 /// A libc call, or many.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
@@ -139,7 +143,7 @@ pub struct Leaf {
     /// The function of libc that was called.
     pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
-    pub parent: Option<u32>,
+    pub parent: Option<Place>,
     /// How many. More than one: short ones, among which others may lie.
     pub count: u32,
     /// The time of all these calls together.
@@ -194,13 +198,13 @@ impl Timeline {
     /// A path, a name or an address.
     #[must_use]
     pub fn text(&self, id: TextId) -> &[u8] {
-        &self.texts[id.0 as usize]
+        &self.texts[id.0.index()]
     }
 
     /// An exchange with a card.
     #[must_use]
     pub fn exchange(&self, id: ExchangeId) -> &Exchange {
-        &self.exchanges[id.0 as usize]
+        &self.exchanges[id.0.index()]
     }
 
     /// How long the first program ran.
@@ -232,12 +236,13 @@ impl Timeline {
             thread.keep_within(self.started, self.ended);
             for span in &mut thread.spans {
                 span.call.0 += calls;
-                span.text = span.text.map(|id| TextId(id.0 + texts));
-                span.exchange = span.exchange.map(|id| ExchangeId(id.0 + exchanges));
+                span.text = span.text.map(|id| TextId(Place::new(id.0.get() + texts)));
+                span.exchange =
+                    span.exchange.map(|id| ExchangeId(Place::new(id.0.get() + exchanges)));
             }
             for leaf in &mut thread.leaves {
                 leaf.call.0 += calls;
-                leaf.text = leaf.text.map(|id| TextId(id.0 + texts));
+                leaf.text = leaf.text.map(|id| TextId(Place::new(id.0.get() + texts)));
             }
             if !thread.spans.is_empty() || !thread.leaves.is_empty() {
                 self.threads.push(thread);
@@ -254,15 +259,15 @@ impl Thread {
         let mut kept = Vec::new();
         for (at, span) in self.spans.iter().enumerate() {
             if inside(span.start, span.end) {
-                places[at] = Some(kept.len() as u32);
-                let parent = span.parent.and_then(|parent| places[parent as usize]);
+                places[at] = Some(Place::new(kept.len() as u32));
+                let parent = span.parent.and_then(|parent| places[parent.index()]);
                 kept.push(Span { parent, ..*span });
             }
         }
         self.leaves.retain(|leaf| inside(leaf.start, leaf.end));
         self.callers.retain(|call| inside(call.at, call.at));
         for leaf in &mut self.leaves {
-            leaf.parent = leaf.parent.and_then(|parent| places[parent as usize]);
+            leaf.parent = leaf.parent.and_then(|parent| places[parent.index()]);
         }
         self.spans = kept;
         self.start = self.start.max(start);
@@ -276,10 +281,10 @@ impl Thread {
     }
 
     /// The calls around a span, from the innermost, itself first.
-    pub fn path(&self, from: Option<u32>) -> impl Iterator<Item = &Span> {
+    pub fn path(&self, from: Option<Place>) -> impl Iterator<Item = &Span> {
         let mut next = from;
         std::iter::from_fn(move || {
-            let span = &self.spans[next? as usize];
+            let span = &self.spans[next?.index()];
             next = span.parent;
             Some(span)
         })

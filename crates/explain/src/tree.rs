@@ -1,6 +1,6 @@
 //! What each call of a thread called, in the order of time.
 
-use crate::timeline::Thread;
+use crate::timeline::{Place, Thread};
 
 /// The calls of a thread, by the call around them.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) enum Node {
 
 impl Tree {
     pub(crate) fn of_thread(thread: &Thread) -> Self {
-        let place = |parent: Option<u32>| parent.map_or(0, |span| span as usize + 1);
+        let place = |parent: Option<Place>| parent.map_or(0, |span| span.index() + 1);
         let spans = thread.spans.iter().enumerate();
         let spans = spans.map(|(at, span)| (place(span.parent), Node::Span(at as u32)));
         let leaves = thread.leaves.iter().enumerate();

@@ -91,7 +91,7 @@ fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::T
     let mut depths: Vec<u32> = Vec::with_capacity(thread.spans.len());
     let mut spans = Vec::new();
     for span in &thread.spans {
-        let depth = span.parent.map_or(0, |parent| depths[parent as usize] + 1);
+        let depth = span.parent.map_or(0, |parent| depths[parent.index()] + 1);
         depths.push(depth);
         spans.push(html::TimelineSpan {
             name: call_name(timeline, span, commands),
@@ -105,7 +105,7 @@ fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::T
         name: leaf_name(timeline, leaf),
         start: since(timeline, leaf.start),
         length: leaf.end - leaf.start,
-        depth: leaf.parent.map_or(0, |parent| depths[parent as usize] + 1),
+        depth: leaf.parent.map_or(0, |parent| depths[parent.index()] + 1),
         layer: html::TimelineLayer::Libc,
     }));
     spans.sort_by_key(|span| (span.start, span.depth));
@@ -125,7 +125,7 @@ fn since(timeline: &Timeline, moment: Nanos) -> Nanos {
 /// `SCardTransmit: GET DATA, X.509 certificate for card authentication`.
 fn call_name(timeline: &Timeline, span: &Span, commands: &[Described]) -> String {
     let function = timeline.call(span.call).function;
-    let Some(command) = span.exchange.and_then(|id| commands.get(id.0 as usize)) else {
+    let Some(command) = span.exchange.and_then(|id| commands.get(id.0.index())) else {
         return function.to_owned();
     };
     match &command.object {

@@ -167,7 +167,7 @@ fn a_proxy_and_the_module_behind_it_are_two() {
     let seen = client.seen();
     let module = |span: &tapstone_explain::timeline::Span| &seen.timeline.call(span.call).module;
     for (thread, span) in spans(&seen, "C_Digest") {
-        let outer = span.parent.map(|at| &thread.spans[at as usize]);
+        let outer = span.parent.map(|at| &thread.spans[at.index()]);
         match outer {
             None => assert_eq!(module(span), "p11-kit-proxy.so"),
             Some(outer) => {

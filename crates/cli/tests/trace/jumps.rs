@@ -38,7 +38,7 @@ fn a_signal_handler_jumps_out_of_a_sleep() {
     rounds(&seen, 50);
     for thread in &seen.timeline.threads {
         for leaf in thread.leaves.iter().filter(|leaf| leaf.parent.is_some()) {
-            let around = &thread.spans[leaf.parent.unwrap() as usize];
+            let around = &thread.spans[leaf.parent.unwrap().index()];
             assert!(leaf.end <= around.end, "{leaf:?} in {around:?}");
         }
     }

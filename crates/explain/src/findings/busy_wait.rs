@@ -11,7 +11,7 @@ use super::scene::{FindingPlace, Remedy, Scene, Waste, waited};
 use super::{Finding, FindingKind, Removed, words};
 use crate::codes;
 use crate::owners::Owner;
-use crate::timeline::{Kind, Leaf};
+use crate::timeline::{Kind, Leaf, Place};
 
 /// The trial lets three empty polls pass; of ten, most of the time goes with the others.
 const FEWEST_POLLS: u64 = 10;
@@ -153,7 +153,8 @@ fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, PollRun)> {
     let mut open: HashMap<u32, PollRun> = HashMap::new();
     let mut done = Vec::new();
     for leaf in &thread.leaves {
-        let (Some(kind), Some(around)) = (scene.kind(leaf), leaf.parent) else { continue };
+        let around = leaf.parent.map(Place::get);
+        let (Some(kind), Some(around)) = (scene.kind(leaf), around) else { continue };
         if !scene.counts(number, leaf.start) {
             continue;
         }

@@ -9,7 +9,7 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
-use crate::timeline::{End, Kind, Leaf};
+use crate::timeline::{End, Kind, Leaf, Place};
 
 /// So many waits that could have had any length lie at multiples by chance once in 10^8 times: each
 /// does in one of ten ([`TOLERANCE`] to both sides).
@@ -77,7 +77,8 @@ fn waited<'a>(scene: &Scene<'a>) -> Waits<'a> {
     for (number, thread) in scene.threads() {
         let mut sums: HashMap<u32, Nanos> = HashMap::new();
         for leaf in &thread.leaves {
-            let (Some(kind), Some(around)) = (scene.kind(leaf), leaf.parent) else { continue };
+            let around = leaf.parent.map(Place::get);
+            let (Some(kind), Some(around)) = (scene.kind(leaf), around) else { continue };
             let is_wait =
                 kind == Kind::Sleep || (kind == Kind::Poll && leaf.b > 0 && leaf.result == 0);
             if is_wait && scene.counts(number, leaf.start) {
@@ -109,7 +110,7 @@ fn took<'a>(scene: &Scene<'a>) -> Waits<'a> {
     for (number, thread) in scene.threads() {
         let mut holds_others = vec![false; thread.spans.len()];
         for parent in thread.spans.iter().filter_map(|span| span.parent) {
-            holds_others[parent as usize] = true;
+            holds_others[parent.index()] = true;
         }
         for (span, at) in thread.spans.iter().zip(0..) {
             let is_whole = span.end_kind == End::Returned && scene.counts(number, span.start);

@@ -257,7 +257,7 @@ fn report(
     commands.sort_by_key(|(_, (count, _))| Reverse(*count));
     let names = exchanges::described(scene.timeline);
     let named = commands.iter().take(NAMED).map(|(command, (count, last))| {
-        let name = &names[last.0 as usize];
+        let name = &names[last.0.index()];
         let last = scene.timeline.exchange(*last);
         let object = name.object.as_deref().map_or_else(String::new, |of| format!(" of {of}"));
         format!(

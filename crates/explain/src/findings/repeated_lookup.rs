@@ -162,7 +162,7 @@ fn next_moment(thread: &Thread, leaf: &Leaf) -> Nanos {
     let moments = [
         thread.leaves.get(next_leaf).map(|other| other.start),
         thread.spans.get(next_span).map(|span| span.start),
-        leaf.parent.map(|around| thread.spans[around as usize].end),
+        leaf.parent.map(|around| thread.spans[around.index()].end),
     ];
     moments.into_iter().flatten().min().map_or(leaf.end, |next| next.max(leaf.end))
 }

@@ -9,7 +9,7 @@ use super::stretches::Stretches;
 use super::{Finding, FindingKind, Removed};
 use crate::operation::Operations;
 use crate::owners::{self, Owner};
-use crate::timeline::{CalledFunction, Family, Kind, Leaf, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, Family, Kind, Leaf, Place, Span, Thread, Timeline};
 use tapstone_events::Fix;
 
 /// Less than this part of an operation is not worth a change, nor told apart from noise in a trial
@@ -118,7 +118,7 @@ impl<'a> Scene<'a> {
 
     /// The innermost call around a call of libc, and its number.
     pub(super) fn around(&self, thread: &'a Thread, leaf: &Leaf) -> Option<(u32, &'a Span)> {
-        leaf.parent.map(|number| (number, &thread.spans[number as usize]))
+        leaf.parent.map(|number| (number.get(), &thread.spans[number.index()]))
     }
 
     pub(super) fn place(&self, call: &'a CalledFunction) -> FindingPlace<'a> {
@@ -135,12 +135,14 @@ impl<'a> Scene<'a> {
     pub(super) fn waits_on_request(&self, thread: &Thread, span: u32) -> bool {
         /// CKF_DONT_BLOCK of C_WaitForSlotEvent (PKCS#11, 5.5).
         const DONT_BLOCK: u64 = 1;
-        thread.path(Some(span)).any(|span| match self.timeline.call(span.call).function {
-            // Its time limit.
-            "SCardGetStatusChange" => span.detail != 0,
-            // Its flags.
-            "C_WaitForSlotEvent" => span.handle & DONT_BLOCK == 0,
-            _ => false,
+        thread.path(Some(Place::new(span))).any(|span| {
+            match self.timeline.call(span.call).function {
+                // Its time limit.
+                "SCardGetStatusChange" => span.detail != 0,
+                // Its flags.
+                "C_WaitForSlotEvent" => span.handle & DONT_BLOCK == 0,
+                _ => false,
+            }
         })
     }
 

@@ -164,7 +164,7 @@ impl Thing {
     fn object(&self, span: &Span) -> u64 {
         match self.open {
             "C_OpenSession" => span.handle,
-            "SCardConnect" => span.text.map_or(0, |reader| u64::from(reader.0)),
+            "SCardConnect" => span.text.map_or(0, |reader| u64::from(reader.0.get())),
             _ => 0,
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn of_span<W: Write>(
     }
     if let Some(id) = span.exchange {
         let exchange = timeline.exchange(id);
-        let described = &commands[id.0 as usize];
+        let described = &commands[id.0.index()];
         arguments.push(to.text("command", described.name));
         arguments.extend(described.object.as_ref().map(|object| to.text("object", object)));
         let header: String =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tapstone_events::{
     CallBegun, CallEnded, CallOutcome, CalledFrom, End, Event, Family, FunctionId, Kind, LibcCalls,
-    On, ProcessEnd, Scheduled, SentCommand, StubId, TextId,
+    On, Place, ProcessEnd, Scheduled, SentCommand, StubId, TextId,
 };
 use tapstone_measure::units::Nanos;
 
@@ -169,7 +169,7 @@ impl Decoder<'_> {
         if let Some(id) = self.texts.get(text) {
             return *id;
         }
-        let id = TextId(self.texts.len() as u32);
+        let id = TextId(Place::new(self.texts.len() as u32));
         self.texts.insert(text.into(), id);
         (self.take)(Event::Text(text.into()));
         id
