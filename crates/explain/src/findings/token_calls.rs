@@ -1,6 +1,10 @@
 //! What the detectors of repeated questions to a token have in common: its calls in their order,
 //! what changes objects, and what goes along with a call that is not made.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{changes_token, makes_object};
 
@@ -11,18 +15,29 @@ use crate::timeline::{Family, Kind, Span, Thread};
 
 /// Calls of PKCS#11 that no other one of PKCS#11 made, of all threads, in the order in which they
 /// ended: a proxy's own calls of a module are one matter with the call of the proxy.
-pub(super) fn outermost_calls<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Span)> {
-    let is_pkcs11 = |span: &Span| scene.timeline.call(span.call).family == Family::Pkcs11;
-    let mut calls = Vec::new();
-    for (number, thread) in scene.threads() {
-        let outermost = thread
-            .spans
-            .iter()
-            .filter(|span| is_pkcs11(span) && !thread.path(span.parent).any(is_pkcs11));
-        calls.extend(outermost.map(|span| (number, span)));
-    }
-    calls.sort_by_key(|(_, span)| span.end);
-    calls
+pub(super) fn outermost_calls<'a>(scene: &Scene<'a>) -> impl Iterator<Item = (usize, &'a Span)> {
+    let timeline = scene.timeline;
+    let is_pkcs11 = move |span: &Span| timeline.call(span.call).family == Family::Pkcs11;
+    // Of one thread none lies in another, so that they end in the order in which they began.
+    let mut threads: Vec<_> = timeline
+        .threads
+        .iter()
+        .map(|thread| {
+            let is_outermost =
+                move |span: &&Span| is_pkcs11(span) && !thread.path(span.parent).any(is_pkcs11);
+            thread.spans.iter().filter(is_outermost).peekable()
+        })
+        .collect();
+    let next = |(number, calls): (usize, &mut Peekable<_>)| {
+        calls.peek().map(|span: &&Span| Reverse((span.end, number)))
+    };
+    let mut ends: BinaryHeap<_> = threads.iter_mut().enumerate().filter_map(next).collect();
+    std::iter::from_fn(move || {
+        let Reverse((_, number)) = ends.pop()?;
+        let span = threads[number].next()?;
+        ends.extend(next((number, &mut threads[number])));
+        Some((number, span))
+    })
 }
 
 /// Whether the objects of a token can be others after a call, to a program that sees nothing else.
