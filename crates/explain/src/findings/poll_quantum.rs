@@ -49,7 +49,17 @@ enum QuantumSource {
     Took,
 }
 
-type Waits<'a> = BTreeMap<FindingPlace<'a>, Vec<Wait>>;
+/// Waits in calls of one function.
+#[derive(Default)]
+struct WaitsInPlace {
+    /// Those that may be a multiple of an interval.
+    waits: Vec<Wait>,
+    /// How many are shorter than the shortest interval: there may be millions, of which nothing else
+    /// matters.
+    shorter: usize,
+}
+
+type Waits<'a> = BTreeMap<FindingPlace<'a>, WaitsInPlace>;
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let mut found = BTreeSet::new();
@@ -58,11 +68,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
         [(QuantumSource::Waited, waited(scene)), (QuantumSource::Took, took(scene))]
     {
         for (place, waits) in waits {
-            let lengths: Vec<_> = waits.iter().map(|wait| wait.length.0 as f64).collect();
             if found.contains(&place) {
                 continue;
             }
-            if let Some(grid) = Grid::through(&lengths) {
+            let lengths: Vec<_> = waits.waits.iter().map(|wait| wait.length.0 as f64).collect();
+            if let Some(grid) = Grid::through(&lengths, waits.shorter) {
                 found.insert(place);
                 findings.extend(report(scene, place, source, &waits, &grid));
             }
@@ -130,7 +140,11 @@ fn add<'a>(scene: &Scene<'a>, waits: &mut Waits<'a>, wait: Wait) {
     let thread = &scene.timeline.threads[wait.thread as usize];
     if !scene.waits_on_request(thread, wait.span) {
         let call = scene.timeline.call(thread.spans[wait.span as usize].call);
-        waits.entry(scene.place(call)).or_default().push(wait);
+        let in_place = waits.entry(scene.place(call)).or_default();
+        match quanta(wait.length.0 as f64, SHORTEST_QUANTUM) {
+            None if (wait.length.0 as f64) < SHORTEST_QUANTUM => in_place.shorter += 1,
+            _ => in_place.waits.push(wait),
+        }
     }
 }
 
@@ -144,9 +158,10 @@ struct Grid {
 }
 
 impl Grid {
-    /// The longest interval that explains lengths in nanoseconds.
-    fn through(lengths: &[f64]) -> Option<Self> {
-        if lengths.len() < FEWEST_WAITS {
+    /// The longest interval that explains lengths in nanoseconds, beside so many shorter ones.
+    fn through(lengths: &[f64], shorter: usize) -> Option<Self> {
+        let part = lengths.len() as f64 / (lengths.len() + shorter).max(1) as f64;
+        if lengths.len() < FEWEST_WAITS || part < EXPLAINED {
             return None;
         }
         let step = lengths.len().div_ceil(LOOKED_AT);
@@ -160,14 +175,15 @@ impl Grid {
             candidates.filter(|quantum| *quantum >= SHORTEST_QUANTUM).collect();
         candidates.sort_by(|one, other| other.total_cmp(one));
         let holds = |quantum: f64| {
-            let quantum = Self::with(refined(quantum, &sample), &sample)?.quantum;
-            Self::with(refined(quantum, lengths), lengths)
+            let quantum = Self::with(refined(quantum, &sample), &sample, part)?.quantum;
+            Self::with(refined(quantum, lengths), lengths, part)
         };
         candidates.into_iter().find_map(holds)
     }
 
-    /// These lengths, if they are multiples of the interval, and not all the same.
-    fn with(quantum: f64, lengths: &[f64]) -> Option<Self> {
+    /// These lengths, which are that part of all, if they are multiples of the interval, and not all
+    /// the same.
+    fn with(quantum: f64, lengths: &[f64], part: f64) -> Option<Self> {
         let mut multiples: BTreeMap<u32, usize> = BTreeMap::new();
         for length in lengths {
             if let Some(count) = quanta(*length, quantum) {
@@ -176,7 +192,7 @@ impl Grid {
         }
         let explained: usize = multiples.values().sum();
         let most = multiples.values().max().copied().unwrap_or_default();
-        let all = lengths.len() as f64;
+        let all = lengths.len() as f64 / part;
         let fits = explained as f64 >= EXPLAINED * all
             && multiples.len() >= FEWEST_MULTIPLES
             && explained - most >= FEWEST_OTHERS
@@ -209,7 +225,7 @@ fn report(
     scene: &Scene<'_>,
     place: FindingPlace<'_>,
     source: QuantumSource,
-    waits: &[Wait],
+    waits: &WaitsInPlace,
     grid: &Grid,
 ) -> Option<Finding> {
     let quantum = Nanos(grid.quantum.round() as u64);
@@ -220,14 +236,14 @@ fn report(
         let start = (span.end - half).max(span.start);
         Removed { thread: wait.thread as usize, start, end: span.end }
     };
-    let first = waits.first()?;
+    let first = waits.waits.first()?;
     let first = &scene.timeline.threads[first.thread as usize].spans[first.span as usize];
     let least = grid.multiples.first()?;
     let most = grid.multiples.last()?;
     let seen = format!(
         "{} of the {} calls of {} {} a multiple of {quantum}: {least} to {most} times that",
         grid.explained,
-        waits.len(),
+        waits.waits.len() + waits.shorter,
         words::function_of(place.function, place.module),
         match source {
             QuantumSource::Waited => "that slept or waited in vain did so for",
@@ -239,7 +255,7 @@ fn report(
         place,
         layer: scene.layer(Some(first)),
         count: grid.explained as u64,
-        removed: waits.iter().filter(fits).map(last_half).collect(),
+        removed: waits.waits.iter().filter(fits).map(last_half).collect(),
         evidence: vec![seen, format!("so half of that, {half}, is lost each time, on average")],
         remedy: Remedy::Change(format!(
             "wait for the event itself (poll(2), a condition variable, an interrupt) instead of \
@@ -382,7 +398,7 @@ mod tests {
             prop_assume!(most_in_common.iter().all(|count| (*count as f64) < fewest));
             let lengths: Vec<_> = counts.iter().zip(&late)
                 .map(|(count, late)| (count * quantum * 1_000 + late * 1_000) as f64).collect();
-            let grid = Grid::through(&lengths).unwrap();
+            let grid = Grid::through(&lengths, 0).unwrap();
             let off = grid.quantum / (quantum as f64 * 1e3) - 1.0;
             prop_assert!(off.abs() < 0.02, "{} for {}", grid.quantum, quantum);
         }
@@ -390,7 +406,7 @@ mod tests {
         #[test]
         fn lengths_without_one_have_none(lengths in prop::collection::vec(1e6..2e7, 16..60)) {
             // By chance once in many millions.
-            prop_assert!(Grid::through(&lengths).is_none());
+            prop_assert!(Grid::through(&lengths, 0).is_none());
         }
     }
 }
