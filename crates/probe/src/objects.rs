@@ -4,7 +4,7 @@
 //! that a program may load and close a module as often as it likes.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tapstone_probe_core::names::HASHES;
 use tapstone_probe_core::text::text_up_to;
@@ -32,6 +32,13 @@ static MAPS: [AtomicUsize; OBJECTS] = [const { AtomicUsize::new(0) }; OBJECTS];
 static CODE: [[AtomicUsize; 2]; OBJECTS] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; OBJECTS];
 const NO_CODE: usize = 1;
+/// Objects that were ever taken in, and how many of these had been when all were last asked for
+/// their code.
+static ADDED: AtomicUsize = AtomicUsize::new(0);
+static LOOKED: AtomicUsize = AtomicUsize::new(0);
+/// Mebibytes of the address space with code of an object in them, by the lower bits of their number.
+/// Of thousands of words on a stack most lie in none, and there may be a hundred objects.
+static WITH_CODE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// Whether events say where an object's code is.
 static TOLD: [AtomicBool; OBJECTS] = [const { AtomicBool::new(false) }; OBJECTS];
 static mut NAMES: [[u8; NAME]; OBJECTS] = [[0; NAME]; OBJECTS];
@@ -80,9 +87,10 @@ pub(crate) unsafe fn add(
         let file = file.get(..NAME - 1).unwrap_or(file);
         let number = number_for(file, before_reuse);
         if number < LAST {
-            CODE[number][1].store(0, Ordering::Release);
             TOLD[number].store(false, Ordering::Relaxed);
             MAPS[number].store(map as usize, Ordering::Release);
+            CODE[number][1].store(0, Ordering::Release);
+            ADDED.fetch_add(1, Ordering::Release);
             WAITS[number].store(true, Ordering::Release);
             WAITING.fetch_add(1, Ordering::Release);
         }
@@ -237,24 +245,44 @@ pub(crate) fn defines_watched(number: usize) -> bool {
 
 /// The object whose code an address lies in.
 pub(crate) fn with_code_at(address: usize) -> Option<usize> {
+    if LOOKED.load(Ordering::Acquire) != ADDED.load(Ordering::Acquire) {
+        look_for_code();
+    }
+    let (word, bit) = mebibyte(address);
+    if WITH_CODE[word].load(Ordering::Relaxed) & bit == 0 {
+        return None;
+    }
     let count = COUNT.load(Ordering::Acquire).min(LAST);
     (0..count).find(|number| {
         let [start, end] = &CODE[*number];
-        let mut code_end = end.load(Ordering::Acquire);
-        if code_end == 0 {
-            look_for_code(*number);
-            code_end = end.load(Ordering::Acquire);
-        }
-        address < code_end && start.load(Ordering::Relaxed) <= address
+        address < end.load(Ordering::Acquire) && start.load(Ordering::Relaxed) <= address
     })
 }
 
+/// Asks the objects for their code that were not asked yet.
 #[cold]
-fn look_for_code(number: usize) {
-    let [start, end] = &CODE[number];
-    let range = code(number).map_or(NO_CODE..NO_CODE, |code| code.range);
-    start.store(range.start, Ordering::Relaxed);
-    end.store(range.end, Ordering::Release);
+fn look_for_code() {
+    let added = ADDED.load(Ordering::Acquire);
+    let count = COUNT.load(Ordering::Acquire).min(LAST);
+    for (number, [start, end]) in CODE.iter().enumerate().take(count) {
+        if end.load(Ordering::Acquire) != 0 {
+            continue;
+        }
+        let range = code(number).map_or(NO_CODE..NO_CODE, |code| code.range);
+        for address in range.clone().step_by(1 << 20).chain([range.end - 1]) {
+            let (word, bit) = mebibyte(address);
+            WITH_CODE[word].fetch_or(bit, Ordering::Relaxed);
+        }
+        start.store(range.start, Ordering::Relaxed);
+        end.store(range.end, Ordering::Release);
+    }
+    LOOKED.store(added, Ordering::Release);
+}
+
+/// The bit of [`WITH_CODE`] for the mebibyte of an address.
+fn mebibyte(address: usize) -> (usize, u64) {
+    let number = address >> 20;
+    (number / 64 % WITH_CODE.len(), 1 << (number % 64))
 }
 
 fn code(number: usize) -> Option<Code> {
