@@ -91,7 +91,11 @@ fn words_from(start: usize) -> impl Iterator<Item = u64> {
 fn bytes_before(address: u64) -> Option<[u8; LONGEST_CALL]> {
     let before = (address as usize).checked_sub(LONGEST_CALL)?;
     if !own_code().contains(&before) {
-        objects::with_code_at(before)?;
+        let (first, last) =
+            (objects::with_code_at(before)?, objects::with_code_at(before + LONGEST_CALL - 1)?);
+        if first != last {
+            return None;
+        }
     }
     // SAFETY: code of an object that is loaded, and can be read.
     Some(unsafe { *(before as *const [u8; LONGEST_CALL]) })

@@ -269,7 +269,9 @@ fn look_for_code() {
             continue;
         }
         let range = code(number).map_or(NO_CODE..NO_CODE, |code| code.range);
-        for address in range.clone().step_by(1 << 20).chain([range.end - 1]) {
+        let is_empty = range.is_empty();
+        let all = range.clone().step_by(1 << 20).chain([range.end - 1]).filter(|_| !is_empty);
+        for address in all {
             let (word, bit) = mebibyte(address);
             WITH_CODE[word].fetch_or(bit, Ordering::Relaxed);
         }
