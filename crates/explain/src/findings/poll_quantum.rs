@@ -21,6 +21,8 @@ const TOLERANCE: f64 = 0.05;
 /// The tolerance of a shorter interval is less than what a sleeping thread is woken up late by
 /// (50 µs, Linux's timer slack).
 const SHORTEST_QUANTUM: f64 = 1e6;
+/// A shorter wait is no multiple of any interval, also of one that lies closer to others.
+const SHORTEST_WAIT: f64 = 0.9 * SHORTEST_QUANTUM;
 /// Of so many intervals, half an interval is 2.5 %: nothing that is worth a change.
 const MOST_QUANTA: u32 = 20;
 /// Any two lengths have something like a common measure; a third one seldom fits.
@@ -141,9 +143,9 @@ fn add<'a>(scene: &Scene<'a>, waits: &mut Waits<'a>, wait: Wait) {
     if !scene.waits_on_request(thread, wait.span) {
         let call = scene.timeline.call(thread.spans[wait.span as usize].call);
         let in_place = waits.entry(scene.place(call)).or_default();
-        match quanta(wait.length.0 as f64, SHORTEST_QUANTUM) {
-            None if (wait.length.0 as f64) < SHORTEST_QUANTUM => in_place.shorter += 1,
-            _ => in_place.waits.push(wait),
+        match (wait.length.0 as f64) < SHORTEST_WAIT {
+            true => in_place.shorter += 1,
+            false => in_place.waits.push(wait),
         }
     }
 }
@@ -175,15 +177,17 @@ impl Grid {
             candidates.filter(|quantum| *quantum >= SHORTEST_QUANTUM).collect();
         candidates.sort_by(|one, other| other.total_cmp(one));
         let holds = |quantum: f64| {
-            let quantum = Self::with(refined(quantum, &sample), &sample, part)?.quantum;
-            Self::with(refined(quantum, lengths), lengths, part)
+            let of_sample = sample.len() as f64 / part;
+            let quantum = Self::with(refined(quantum, &sample), &sample, of_sample)?.quantum;
+            let all = (lengths.len() + shorter) as f64;
+            Self::with(refined(quantum, lengths), lengths, all)
         };
         candidates.into_iter().find_map(holds)
     }
 
-    /// These lengths, which are that part of all, if they are multiples of the interval, and not all
-    /// the same.
-    fn with(quantum: f64, lengths: &[f64], part: f64) -> Option<Self> {
+    /// These lengths, of so many in `all`, if they are multiples of the interval, and not all the
+    /// same.
+    fn with(quantum: f64, lengths: &[f64], all: f64) -> Option<Self> {
         let mut multiples: BTreeMap<u32, usize> = BTreeMap::new();
         for length in lengths {
             if let Some(count) = quanta(*length, quantum) {
@@ -192,7 +196,6 @@ impl Grid {
         }
         let explained: usize = multiples.values().sum();
         let most = multiples.values().max().copied().unwrap_or_default();
-        let all = lengths.len() as f64 / part;
         let fits = explained as f64 >= EXPLAINED * all
             && multiples.len() >= FEWEST_MULTIPLES
             && explained - most >= FEWEST_OTHERS
