@@ -4,6 +4,7 @@
 //! who asked. Stacks are known of the first calls of each place, so how often each way was taken
 //! is not.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,19 +20,23 @@ const MOST_PATHS: usize = 3;
 /// Functions on each of them.
 const MOST_FRAMES: usize = 6;
 
-/// The ways to the calls of a finding, those that were seen most often first.
+/// The ways to the calls of a finding: to the function that it names, then to others, those that were
+/// seen most often first.
 pub(super) fn paths_to(timeline: &Timeline, finding: &Finding) -> Vec<record::CallPath> {
     let mut paths = Paths::default();
+    let is_it = |id: FunctionId| is_of(timeline.call(id), finding);
     for removed in &finding.removed {
-        paths.add_call(&timeline.threads[removed.thread], removed.start);
+        let thread = &timeline.threads[removed.thread];
+        let place = thread.spans.partition_point(|span| span.start < removed.start);
+        let begun = thread.spans[place..].iter().take_while(|span| span.start == removed.start);
+        paths.add_call(thread, removed.start, begun.map(|span| span.call).any(is_it));
     }
     // What would not go, or goes in one piece with something else.
     if paths.list.is_empty() {
-        let is_it = |id: FunctionId| is_of(timeline.call(id), finding);
         for thread in &timeline.threads {
             let spans = thread.spans.iter().filter(|span| is_it(span.call)).map(|it| it.start);
             let leaves = thread.leaves.iter().filter(|leaf| is_it(leaf.call)).map(|it| it.start);
-            spans.chain(leaves).for_each(|start| paths.add_call(thread, start));
+            spans.chain(leaves).for_each(|start| paths.add_call(thread, start, true));
         }
     }
     paths.finish()
@@ -44,13 +49,15 @@ fn is_of(call: &CalledFunction, finding: &Finding) -> bool {
 /// Ways, in the order in which they were first seen.
 #[derive(Default)]
 struct Paths {
-    list: Vec<record::CallPath>,
+    /// Whether each leads to the function that the finding names.
+    list: Vec<(bool, record::CallPath)>,
     numbers: HashMap<Vec<record::CallSite>, usize>,
 }
 
 impl Paths {
-    /// The call that began at this moment, if it is known where it came from.
-    fn add_call(&mut self, thread: &Thread, start: Nanos) {
+    /// The call that began at this moment, if it is known where it came from, and whether it is of the
+    /// function that the finding names.
+    fn add_call(&mut self, thread: &Thread, start: Nanos, is_named: bool) {
         let Ok(at) = thread.callers.binary_search_by_key(&start, |call| call.at) else { return };
         let sites = sites(&thread.callers[at].frames);
         if sites.is_empty() {
@@ -58,16 +65,18 @@ impl Paths {
         }
         let Self { list, numbers } = self;
         let number = *numbers.entry(sites).or_insert_with_key(|sites| {
-            list.push(record::CallPath { calls: 0, sites: sites.clone() });
+            list.push((false, record::CallPath { calls: 0, sites: sites.clone() }));
             list.len() - 1
         });
-        self.list[number].calls += 1;
+        let (leads_there, path) = &mut self.list[number];
+        *leads_there |= is_named;
+        path.calls += 1;
     }
 
     fn finish(mut self) -> Vec<record::CallPath> {
-        self.list.sort_by_key(|path| std::cmp::Reverse(path.calls));
+        self.list.sort_by_key(|(leads_there, path)| Reverse((*leads_there, path.calls)));
         self.list.truncate(MOST_PATHS);
-        self.list
+        self.list.into_iter().map(|(_, path)| path).collect()
     }
 }
 
