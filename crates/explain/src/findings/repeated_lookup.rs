@@ -169,16 +169,17 @@ fn next_moment(thread: &Thread, leaf: &Leaf) -> Nanos {
 
 /// When a lookup is over, and what is done with the answer. Among several that were counted together
 /// others may lie: as if they had followed one another, with as much after each as after the last.
-fn with_use(thread: &Thread, leaf: &Leaf) -> Nanos {
+/// `latest` is when the last of those ended that began before.
+fn with_use(thread: &Thread, leaf: &Leaf, latest: Nanos) -> Nanos {
     let next = next_moment(thread, leaf);
-    if makes_no_other_call(thread, leaf) {
+    if latest <= leaf.start && makes_no_other_call(thread, leaf) {
         return next;
     }
     let used = Nanos((next - leaf.end).0.saturating_mul(u64::from(leaf.count)));
     if leaf.count > 1 { next.min(leaf.start + leaf.time + used) } else { next }
 }
 
-/// Whether nothing else lies between calls that were counted together.
+/// Whether nothing else begins between calls that were counted together.
 fn makes_no_other_call(thread: &Thread, leaf: &Leaf) -> bool {
     let later = thread.leaves.partition_point(|other| other.start <= leaf.start);
     let next_leaf = thread.leaves.get(later).map(|other| other.start);
@@ -208,7 +209,10 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
     for (number, thread) in scene.threads() {
         // Descriptors, and of streams the lower half of their address.
         let mut open: HashMap<u32, OpenFile> = HashMap::new();
+        let mut latest = Nanos::ZERO;
         for leaf in &thread.leaves {
+            let before = latest;
+            latest = latest.max(leaf.end);
             let Some(kind) = scene.kind(leaf) else { continue };
             for (descriptor, file) in &mut open {
                 let is_of_it = *descriptor == leaf.a as u32;
@@ -222,7 +226,7 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
                     let count = u64::from(leaf.count.max(1));
                     questions.all[at].add(scene, number, leaf.start, count, leaf.time);
                     if kind != Kind::Open {
-                        let end = with_use(thread, leaf);
+                        let end = with_use(thread, leaf, before);
                         questions.all[at].add_whole(scene, number, leaf.start, end);
                     } else {
                         let (start, until) = (leaf.start, leaf.end);

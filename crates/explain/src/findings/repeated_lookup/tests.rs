@@ -59,6 +59,14 @@ fn lookups_that_were_counted_are_all_but_the_first_in_vain() {
     });
     let saved = saving(&timeline, &only(whole(&timeline, leaves)));
     assert_eq!((saved.low, saved.high), (135e3, 2100e3));
+    // Two in turns, of which the second began after the first: nothing begins inside it.
+    let timeline = one(|told| {
+        told.counted("getpwuid", 10, micros(15), millis(2));
+        told.advance(micros(50)).counted("getpwnam", 10, micros(15), micros(2040)).about("card");
+        told.advance(micros(2050)).call("C_Sign", 1, millis(1));
+    });
+    let of_names = whole(&timeline, leaves).into_iter().find(|it| it.place == "getpwnam");
+    assert_eq!(saving(&timeline, &of_names.unwrap()).high, 150e3 + 100e3);
     // Another lies among them: 100 us follow the last, and as many each other one.
     let timeline = one(|told| {
         told.counted("getpwnam", 10, micros(15), millis(2)).about("card");
