@@ -19,6 +19,8 @@ struct FunctionTally {
     module: String,
     function: &'static str,
     layer: String,
+    /// Something is known of its calls, if only that a file says so.
+    is_called: bool,
     count: u64,
     failed: BTreeMap<String, u64>,
     total: Nanos,
@@ -80,6 +82,7 @@ impl<'a> Tallies<'a> {
                     module,
                     function: call.function,
                     layer: if is_libc { "libc".to_owned() } else { owner() },
+                    is_called: false,
                     count: 0,
                     failed: BTreeMap::new(),
                     total: Nanos::ZERO,
@@ -102,6 +105,7 @@ impl<'a> Tallies<'a> {
 
     fn of_function(&mut self, function: FunctionId) -> &mut FunctionTally {
         let place = self.place(function);
+        self.all[place].is_called = true;
         &mut self.all[place]
     }
 
@@ -166,7 +170,7 @@ impl<'a> Tallies<'a> {
                 }
             }
         }
-        let called = self.all.into_iter().zip(series).filter(|(tally, _)| tally.count > 0);
+        let called = self.all.into_iter().zip(series).filter(|(tally, _)| tally.is_called);
         let mut called: Vec<_> = called.collect();
         called.sort_by(|(one, _), (other, _)| {
             let name = |tally: &'_ FunctionTally| (tally.module.clone(), tally.function);
