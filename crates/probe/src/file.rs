@@ -69,7 +69,8 @@ impl ChunkSource for SharedFile {
         let state = state();
         let header = state.header();
         header.dropped.fetch_add(1, Ordering::Relaxed);
-        if state.reach.load(Ordering::Relaxed) <= header.taken.load(Ordering::Relaxed) {
+        let reach = state.reach.load(Ordering::Relaxed);
+        if reach <= header.taken.load(Ordering::Relaxed) && reach < header.most {
             header.out_of_reach.fetch_add(1, Ordering::Relaxed);
         }
     }
