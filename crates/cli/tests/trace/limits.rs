@@ -102,6 +102,15 @@ fn a_disk_that_is_full_from_the_start_is_one_error() {
     assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 100);
 }
 
+/// It was refused when space was made for what a program might come to need.
+#[test]
+fn a_small_disk_is_enough_for_a_small_program() {
+    let Some(disk) = Disk::of("1m") else { return };
+    let Some(program) = trouble("digest", 100) else { return };
+    let left = on(&disk, program).traced().exits(0);
+    assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 100);
+}
+
 #[test]
 fn a_disk_that_becomes_full_loses_events_and_nothing_else() {
     let Some(disk) = Disk::of("24m") else { return };
