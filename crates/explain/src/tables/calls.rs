@@ -50,7 +50,7 @@ pub fn calls(
     timeline: &Timeline,
     owners: &[Owners],
 ) -> (Vec<record::Call>, Vec<record::CaseResult>) {
-    let mut tallies = Tallies::of(timeline);
+    let mut tallies = Tallies::for_timeline(timeline);
     for (thread, owners) in timeline.threads.iter().zip(owners) {
         for (span, own) in thread.spans.iter().zip(&owners.own) {
             tallies.count_span(thread, span, *own);
@@ -70,7 +70,7 @@ pub fn calls(
 }
 
 impl<'a> Tallies<'a> {
-    fn of(timeline: &'a Timeline) -> Self {
+    fn for_timeline(timeline: &'a Timeline) -> Self {
         let mut known: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
         let mut all = Vec::new();
         let place = |call: &CalledFunction| {
