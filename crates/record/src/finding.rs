@@ -15,7 +15,8 @@ use crate::figures::{Estimate, Fraction, Range};
 pub struct Finding {
     /// Which kind of waste.
     pub kind: FindingKind,
-    /// The call that wastes the time, for example `SCardEndTransaction`.
+    /// The call that wastes the time, for example `SCardEndTransaction`; `and 2 others` where
+    /// others go with it.
     #[serde(rename = "where")]
     pub place: String,
     /// The layer that owns the time.

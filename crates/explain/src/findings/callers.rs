@@ -43,7 +43,9 @@ pub(super) fn paths_to(timeline: &Timeline, finding: &Finding) -> Vec<record::Ca
 }
 
 fn is_of(call: &CalledFunction, finding: &Finding) -> bool {
-    call.function == finding.place && (call.module == finding.module || finding.module.is_empty())
+    // Others may be counted behind it.
+    let function = finding.place.split(' ').next();
+    function == Some(call.function) && (call.module == finding.module || finding.module.is_empty())
 }
 
 /// Ways, in the order in which they were first seen.

@@ -183,18 +183,24 @@ fn report_reads(
 }
 
 /// All that a module was asked again. It is found where most of the time goes, as often as there;
-/// the time is that of all.
+/// the time is that of all, so the others are counted beside the function's name.
 fn report_questions(
     scene: &Scene<'_>,
     mut asked: Vec<(FindingPlace<'_>, Repeats<'_>)>,
 ) -> Option<Finding> {
     asked.sort_by_key(|(_, repeats)| Reverse(repeats.repetitions.time()));
+    let others = asked.len().saturating_sub(1);
     let seen = asked.iter().map(|(place, repeats)| told(place.function, repeats)).collect();
     let mut asked = asked.into_iter().map(|(place, repeats)| (place, repeats.repetitions));
     let (place, first) = asked.next()?;
     let all = asked.fold(first, |all, (_, others)| all.beside(others));
     let remedy = Remedy::Change(KEEP_INFORMATION.to_owned());
-    all.report(scene, FindingKind::RepeatedRead, place, seen, remedy)
+    let mut finding = all.report(scene, FindingKind::RepeatedRead, place, seen, remedy)?;
+    if others > 0 {
+        finding.place =
+            format!("{} and {}", place.function, words::counted(others as u64, "other"));
+    }
+    Some(finding)
 }
 
 fn told(function: &str, repeats: &Repeats<'_>) -> String {
@@ -337,7 +343,7 @@ mod tests {
             ask_for(told, "C_GetMechanismInfo", 7, 8, 6);
         });
         let finding = only(whole(&timeline, find));
-        assert_eq!((finding.place.as_str(), finding.count), ("C_GetTokenInfo", 9));
+        assert_eq!((finding.place.as_str(), finding.count), ("C_GetTokenInfo and 2 others", 9));
         assert_eq!(finding.time, micros(9 * 410));
         let told = |function| finding.evidence.iter().any(|it| it.contains(function));
         assert!(told("C_GetSlotList") && told("C_GetMechanismInfo"), "{finding:?}");
