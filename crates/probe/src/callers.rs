@@ -50,8 +50,9 @@ fn returns_to(frame: &Frame) -> usize {
 
 #[cold]
 fn write(thread: &mut Thread, frame: &Frame) -> *mut Head {
-    let start = frame.stack as usize;
-    let stack = start as u64..(start + STACK_BYTES) as u64;
+    let frames = looked_at(frame.stack as usize);
+    let start = frames.start;
+    let stack = start as u64..frames.end as u64;
     // SAFETY: the stub has pushed it.
     let frame_pointer = unsafe { *frame.stack.sub(2) };
     let fill = |words: &mut [u64]| {
@@ -60,7 +61,7 @@ fn write(thread: &mut Thread, frame: &Frame) -> *mut Head {
         *base = if stack.contains(&frame_pointer) { frame_pointer } else { 0 };
         *returns = returns_to(frame) as u64;
         let mut count = 0;
-        for (place, word) in words_from(start).enumerate() {
+        for (place, word) in words_of(frames.clone()).enumerate() {
             let Some(word) = kept_word(place, word, stack.clone(), bytes_before) else { continue };
             let Some(to) = kept.get_mut(count) else { break };
             *to = word;
@@ -76,13 +77,22 @@ fn write(thread: &mut Thread, frame: &Frame) -> *mut Head {
     written
 }
 
+/// The part of a stack that is looked at. Frames end at what the kernel left there for the program,
+/// or, in a thread that the C library made, at what it keeps of that thread.
+fn looked_at(start: usize) -> Range<usize> {
+    let ends = [crate::environment(), sys::thread_pointer()];
+    let end = ends.into_iter().filter(|end| start < *end).fold(start + STACK_BYTES, usize::min);
+    start..end
+}
+
 /// The words of a stack, up to the first page that cannot be read.
-fn words_from(start: usize) -> impl Iterator<Item = u64> {
+fn words_of(stack: Range<usize>) -> impl Iterator<Item = u64> {
+    let start = stack.start;
     let is_there = move |at: &usize| {
         let is_new = *at == start || at.is_multiple_of(PAGE_BYTES);
         !is_new || sys::is_readable(*at)
     };
-    let places = (start..start + STACK_BYTES).step_by(WORD).take_while(is_there);
+    let places = stack.step_by(WORD).take_while(is_there);
     // SAFETY: the page can be read; no other thread unmaps the stack of one that is in a call.
     places.map(|at| unsafe { *(at as *const u64) })
 }

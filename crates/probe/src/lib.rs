@@ -102,8 +102,13 @@ pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     if begin(offered >= LAV_CURRENT) { LAV_CURRENT } else { 0 }
 }
 
+/// Where the kernel left the program's environment: above all frames of its first thread.
+fn environment() -> usize {
+    ENVIRONMENT.load(Ordering::Relaxed)
+}
+
 fn begin(is_new_enough: bool) -> bool {
-    let environment = ENVIRONMENT.load(Ordering::Relaxed) as *const *const u8;
+    let environment = environment() as *const *const u8;
     // SAFETY: the linker's list of variables, which ends with null.
     let (path, auxiliary) = unsafe { variable(environment) };
     if path.is_null() {

@@ -4,7 +4,7 @@
 //! that a program may load and close a module as often as it likes.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 
 use tapstone_probe_core::names::HASHES;
 use tapstone_probe_core::text::text_up_to;
@@ -36,9 +36,11 @@ const NO_CODE: usize = 1;
 /// their code.
 static ADDED: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicUsize = AtomicUsize::new(0);
-/// Mebibytes of the address space with code of an object in them, by the lower bits of their number.
-/// Of thousands of words on a stack most lie in none, and there may be a hundred objects.
-static WITH_CODE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+/// By the lower bits of the number of a block of the address space: 0 where no object has code in
+/// such a one, else one more than the object that was found in one last. Of hundreds of words on a
+/// stack most lie in none, the others mostly where the last did, and there may be a hundred objects.
+static FOUND: [AtomicU16; 4096] = [const { AtomicU16::new(0) }; 4096];
+const BLOCK_BYTES: usize = 64 << 10;
 /// Whether events say where an object's code is.
 static TOLD: [AtomicBool; OBJECTS] = [const { AtomicBool::new(false) }; OBJECTS];
 static mut NAMES: [[u8; NAME]; OBJECTS] = [[0; NAME]; OBJECTS];
@@ -248,15 +250,20 @@ pub(crate) fn with_code_at(address: usize) -> Option<usize> {
     if LOOKED.load(Ordering::Acquire) != ADDED.load(Ordering::Acquire) {
         look_for_code();
     }
-    let (word, bit) = mebibyte(address);
-    if WITH_CODE[word].load(Ordering::Relaxed) & bit == 0 {
-        return None;
+    let found = found_near(address);
+    let last = usize::from(found.load(Ordering::Relaxed)).checked_sub(1)?;
+    if has_code_at(last, address) {
+        return Some(last);
     }
     let count = COUNT.load(Ordering::Acquire).min(LAST);
-    (0..count).find(|number| {
-        let [start, end] = &CODE[*number];
-        address < end.load(Ordering::Acquire) && start.load(Ordering::Relaxed) <= address
-    })
+    let number = (0..count).find(|number| has_code_at(*number, address))?;
+    found.store(number as u16 + 1, Ordering::Relaxed);
+    Some(number)
+}
+
+fn has_code_at(number: usize, address: usize) -> bool {
+    let [start, end] = &CODE[number];
+    address < end.load(Ordering::Acquire) && start.load(Ordering::Relaxed) <= address
 }
 
 /// Asks the objects for their code that were not asked yet.
@@ -270,10 +277,9 @@ fn look_for_code() {
         }
         let range = code(number).map_or(NO_CODE..NO_CODE, |code| code.range);
         let is_empty = range.is_empty();
-        let all = range.clone().step_by(1 << 20).chain([range.end - 1]).filter(|_| !is_empty);
+        let all = range.clone().step_by(BLOCK_BYTES).chain([range.end - 1]).filter(|_| !is_empty);
         for address in all {
-            let (word, bit) = mebibyte(address);
-            WITH_CODE[word].fetch_or(bit, Ordering::Relaxed);
+            found_near(address).store(number as u16 + 1, Ordering::Relaxed);
         }
         start.store(range.start, Ordering::Relaxed);
         end.store(range.end, Ordering::Release);
@@ -281,10 +287,8 @@ fn look_for_code() {
     LOOKED.store(added, Ordering::Release);
 }
 
-/// The bit of [`WITH_CODE`] for the mebibyte of an address.
-fn mebibyte(address: usize) -> (usize, u64) {
-    let number = address >> 20;
-    (number / 64 % WITH_CODE.len(), 1 << (number % 64))
+fn found_near(address: usize) -> &'static AtomicU16 {
+    &FOUND[address / BLOCK_BYTES % FOUND.len()]
 }
 
 fn code(number: usize) -> Option<Code> {
