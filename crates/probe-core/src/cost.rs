@@ -91,10 +91,19 @@ pub struct StubRunning {
 impl StubRunning {
     /// Asked of the first calls too: some functions are called a few times only, for long.
     const FIRST: u64 = 8;
+    /// So many that were looked at tell how short a function's calls are.
+    const ENOUGH: u64 = 256;
 
-    /// Whether a call is to be looked at.
-    pub fn is_due(&self, sampling: &mut CostSampling) -> bool {
-        sampling.is_due() || self.calls.load(Ordering::Relaxed) < Self::FIRST
+    /// Whether a call is to be looked at. To ask the kernel twice takes a microsecond, so that of calls
+    /// shorter than `short`, on the probe's clock, only some of those that are due are looked at once
+    /// enough were.
+    pub fn is_due(&self, sampling: &mut CostSampling, short: u64) -> bool {
+        let calls = self.calls.load(Ordering::Relaxed);
+        if !sampling.is_due() {
+            return calls < Self::FIRST;
+        }
+        let are_short = || self.time.load(Ordering::Relaxed) < calls.saturating_mul(short);
+        calls < Self::ENOUGH || !are_short() || sampling.is_due()
     }
 
     /// A call has returned.
@@ -125,7 +134,7 @@ mod tests {
         let mut sampling = CostSampling::default();
         let mut seen = 0;
         for call in 0..3_200 {
-            if running.is_due(&mut sampling) {
+            if running.is_due(&mut sampling, 10) {
                 running.add(10, 9);
                 seen += 1;
             }
@@ -134,6 +143,23 @@ mod tests {
         assert!((70..150).contains(&seen), "{seen}");
         assert_eq!(running.time.load(Ordering::Relaxed), 10 * seen);
         assert_eq!(running.ran.load(Ordering::Relaxed), 9 * seen);
+    }
+
+    #[test]
+    fn short_calls_are_looked_at_less_often_once_their_length_is_known() {
+        let seen_of = |time: u64| {
+            let running = StubRunning::default();
+            let mut sampling = CostSampling::default();
+            for _ in 0..320_000 {
+                if running.is_due(&mut sampling, 100) {
+                    running.add(time, time);
+                }
+            }
+            running.calls.load(Ordering::Relaxed)
+        };
+        let (short, long) = (seen_of(99), seen_of(100));
+        assert!((9_500..10_500).contains(&long), "one of 32: {long}");
+        assert!((500..630).contains(&short), "256, then one of 1,024: {short}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::wire::{EVENT_LEAF, Head, Leaf};
 const LISTED_MICROS: u64 = 20;
 /// Locks that were free are no waiting.
 const LOCKED_MICROS: u64 = 10;
+/// A microsecond for one of 32 is less than a hundredth of longer ones.
+const SHORT_MICROS: u64 = 4;
 /// Only those who wait for people wait so long; asking the kernel what a descriptor is takes time.
 const TERMINAL_MICROS: u64 = 1_000;
 
@@ -85,6 +87,13 @@ impl Ticks {
             _ if time < self.in_micros(LISTED_MICROS) => LeafEnding::Counted,
             _ => LeafEnding::Listed,
         }
+    }
+
+    /// A call that is shorter than so many ticks would be noticeably longer if the kernel were asked
+    /// about one of 32.
+    #[inline(always)]
+    pub fn short_call(self) -> u64 {
+        self.in_micros(SHORT_MICROS)
     }
 
     /// Whether somebody may have been waited for at a terminal.

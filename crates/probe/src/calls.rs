@@ -75,20 +75,21 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
     let sums = thread.journal.is_summing();
-    let stack = if sums { ptr::null_mut() } else { callers::note(thread, frame) };
+    let kind = libc_kind(function);
+    let looks = !sums && !kind.is_some_and(|kind| is_looked_at_afterwards(kind, thread));
+    let stack = if looks { callers::note(thread, frame) } else { ptr::null_mut() };
     // Costs are for what is found in calls that are listed: to sum others takes less.
     let timed_from = (!sums && thread.cost_sampling.is_due()).then(now);
     thread.forget_abandoned(here);
-    let answer = match libc_kind(function) {
+    let answer = match kind {
         None => enter_span(thread, frame, slot),
         Some(kind) => enter_leaf(thread, frame, slot, kind),
     };
     if let (Some(from), Some(cost)) = (timed_from, cost_of(frame)) {
         cost.add_beginning(from, frame.start, now());
     }
-    if !stack.is_null() && frame.state != NOT_WATCHED {
-        // SAFETY: written by this call, into a chunk that is this thread's for good.
-        unsafe { (*stack).time = frame.start };
+    if frame.state != NOT_WATCHED {
+        begin_at(stack, frame.start);
     }
     thread.leave();
     match answer {
@@ -98,6 +99,20 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
             frame.state |= REPLACED;
             0
         }
+    }
+}
+
+/// Whether it is asked where a call comes from when it is over: inside a call of PKCS#11, PC/SC or a
+/// driver, the waits that matter are those that took long, and were not for pcscd's answer.
+fn is_looked_at_afterwards(kind: Kind, thread: &Thread) -> bool {
+    thread.depth > 0 && uses_descriptor(kind)
+}
+
+/// Gives the event of a stack, if there is one, the time of its call.
+fn begin_at(stack: *mut Head, start: u64) {
+    if !stack.is_null() {
+        // SAFETY: written by this call, into a chunk that is this thread's for good.
+        unsafe { (*stack).time = start };
     }
 }
 
@@ -153,8 +168,9 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
         || unsafe { capture::capture_beginning(function, frame, capture_rules(), &memory) };
     let beginning = is_listed.then(capture);
     // Processor times are for what is found in calls that are listed.
-    let looks =
-        is_listed && running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
+    let short = ticks().short_call();
+    let looks = is_listed
+        && running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling, short));
     thread.look_at(frame.place(), looks.then(sys::thread_nanos));
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
@@ -294,11 +310,15 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         event.a = descriptor_of(frame);
     }
     event.close_at(end, frame.result, flags(frame, kind, event.a, time));
+    let waited_for_pcscd = event.head.flags & FLAG_SERVICE != 0;
     match ticks().ending_of_wait(kind, time) {
         // SAFETY: as above.
         LeafEnding::TakenBack => unsafe { thread.journal.take_back(written) },
         // SAFETY: as above.
         LeafEnding::Counted => unsafe { thread.journal.count_written(written) },
+        LeafEnding::Listed if is_looked_at_afterwards(kind, thread) && !waited_for_pcscd => {
+            begin_at(callers::note(thread, frame), frame.start);
+        }
         LeafEnding::Listed => {}
     }
 }

@@ -1,8 +1,8 @@
 //! Where the calls of a finding came from: the functions of the program that want to be changed.
 //!
 //! A stretch that a fix would remove begins with a call; where its stack is known, the stack says
-//! who asked. Stacks are known of the first calls of each place, so how often each way was taken
-//! is not.
+//! who asked, else that of the call around it. Stacks are known of the first calls of each place, so
+//! how often each way was taken is not.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
 use super::Finding;
-use crate::timeline::{CalledFunction, FunctionId, Thread, Timeline};
+use crate::timeline::{CalledFunction, FunctionId, Place, Span, Thread, Timeline};
 
 /// Ways to a call that are told, at most.
 const MOST_PATHS: usize = 3;
@@ -31,6 +31,18 @@ pub(super) fn paths_to(timeline: &Timeline, finding: &Finding) -> Vec<record::Ca
         let begun = thread.spans[place..].iter().take_while(|span| span.start == removed.start);
         paths.add_call(thread, removed.start, begun.map(|span| span.call).any(is_it));
     }
+    // Of short waits inside a call it is known where that came from.
+    if paths.list.is_empty() {
+        let mut calls: Vec<(usize, &Span)> = Vec::new();
+        for removed in &finding.removed {
+            let around = call_around(&timeline.threads[removed.thread], removed.start);
+            calls.extend(around.map(|call| (removed.thread, call)));
+        }
+        calls.dedup_by_key(|(thread, call)| (*thread, call.start));
+        for (thread, call) in calls {
+            paths.add_call(&timeline.threads[thread], call.start, is_it(call.call));
+        }
+    }
     // What would not go, or goes in one piece with something else.
     if paths.list.is_empty() {
         for thread in &timeline.threads {
@@ -40,6 +52,13 @@ pub(super) fn paths_to(timeline: &Timeline, finding: &Finding) -> Vec<record::Ca
         }
     }
     paths.finish()
+}
+
+/// The innermost call that had begun before.
+fn call_around(thread: &Thread, at: Nanos) -> Option<&Span> {
+    let begun = thread.spans.partition_point(|span| span.start < at);
+    let last = begun.checked_sub(1).map(|number| Place::new(number as u32));
+    thread.path(last).find(|span| span.end > at)
 }
 
 fn is_of(call: &CalledFunction, finding: &Finding) -> bool {
@@ -162,6 +181,31 @@ mod tests {
         assert_eq!(paths(&[(0, "one"), (10, "two"), (30, "two")]), [way("two", 2), way("one", 1)]);
         // Nothing that is removed begins there.
         assert_eq!(paths(&[(5, "other")]), []);
+    }
+
+    #[test]
+    fn who_made_the_call_around_stands_for_who_asked_inside() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                for _ in 0..4 {
+                    told.enter("C_Sign").advance(millis(1)).leaf("usleep", millis(4));
+                    told.advance(millis(1)).leaf("usleep", millis(4)).exit();
+                }
+            })
+            .timeline();
+        let of = |at, function| CalledFrom { at: millis(at), frames: stack(function) };
+        let mut ways = |callers| {
+            timeline.threads[0].callers = callers;
+            let finding = only(whole(&timeline, sleep::find));
+            assert_eq!(finding.count, 8);
+            let paths = paths_to(&timeline, &finding).into_iter();
+            paths
+                .map(|path| (path.sites[0].function.clone().unwrap(), path.calls))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ways(vec![of(0, "sign"), of(10, "sign")]), [("sign".to_owned(), 2)]);
+        let own = ways(vec![of(0, "sign"), of(10, "sign"), of(16, "own")]);
+        assert_eq!(own, [("own".to_owned(), 1)], "which says more");
     }
 
     #[test]
