@@ -126,6 +126,8 @@ fn calls(workload: &Workload) -> Vec<record::Call> {
             total_ns: Nanos::ZERO,
             timed: None,
             self_ns: Nanos::ZERO,
+            p50_ns: None,
+            p99_ns: None,
         });
         entry.count += 1;
         entry.total_ns = Nanos(entry.total_ns.0.saturating_add(call.duration.0));

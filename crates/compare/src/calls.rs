@@ -62,6 +62,8 @@ mod tests {
             total_ns: Nanos(own * 2),
             timed: None,
             self_ns: Nanos(own),
+            p50_ns: None,
+            p99_ns: None,
         }
     }
 

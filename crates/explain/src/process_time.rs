@@ -227,6 +227,7 @@ mod tests {
             own: time,
             failed: Vec::new(),
             other_failures: 0,
+            times: Vec::new(),
         };
         // Those of another thread are not its own.
         let sleeps = [summed(process, 0, millis(40)), summed(process + 1, 0, millis(7))];

@@ -42,15 +42,24 @@ impl Slice {
 
     /// Counts one completed operation: for simulations and tests, the loop has a faster way.
     pub fn count(&mut self, latency: Nanos) {
-        self.completed += 1;
-        self.latency_sum += u128::from(latency.0);
-        self.busy += latency;
+        self.count_alike(latency, 1);
+    }
+
+    /// Counts so many completed operations that took the same.
+    pub fn count_alike(&mut self, latency: Nanos, operations: u64) {
+        if operations == 0 {
+            return;
+        }
+        self.completed = self.completed.saturating_add(operations);
+        let all = u128::from(latency.0) * u128::from(operations);
+        self.latency_sum = self.latency_sum.saturating_add(all);
+        self.busy += Nanos(latency.0.saturating_mul(operations));
         self.min = self.min.min(latency);
         self.max = self.max.max(latency);
         let bucket = bucket_of(latency) as u32;
         match self.buckets.binary_search_by_key(&bucket, |(index, _)| *index) {
-            Ok(place) => self.buckets[place].1 += 1,
-            Err(place) => self.buckets.insert(place, (bucket, 1)),
+            Ok(place) => self.buckets[place].1 = self.buckets[place].1.saturating_add(operations),
+            Err(place) => self.buckets.insert(place, (bucket, operations)),
         }
     }
 
@@ -59,19 +68,20 @@ impl Slice {
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Nanos> {
         let wanted = ((self.completed as f64 * share).ceil() as u64).max(1);
-        let mut reached = 0;
-        let holds = |&&(_, count): &&(u32, u64)| {
-            reached += count;
+        let mut reached = 0_u64;
+        let holds = |(_, count): &&(u32, u64)| {
+            reached = reached.saturating_add(*count);
             reached >= wanted
         };
         self.buckets.iter().find(holds).map(|(bucket, _)| lowest_of(bucket_numbered(*bucket)))
     }
 
-    /// Adds what another worker, or the next slice, did. Start and length stay.
+    /// Adds what another worker, or the next slice, did. Start and length stay. Counts from elsewhere
+    /// may be of any size.
     pub fn absorb(&mut self, other: &Self) {
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.latency_sum += other.latency_sum;
+        self.completed = self.completed.saturating_add(other.completed);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.latency_sum = self.latency_sum.saturating_add(other.latency_sum);
         self.busy += other.busy;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -89,7 +99,7 @@ fn merged(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
             Ordering::Less => all.extend(a.next()),
             Ordering::Greater => all.extend(b.next()),
             Ordering::Equal => {
-                all.push((left, n + m));
+                all.push((left, n.saturating_add(m)));
                 a.next();
                 b.next();
             }

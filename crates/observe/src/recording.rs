@@ -28,10 +28,11 @@ use self::chunks::{RecordingChunk, used_chunks};
 use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, callers};
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
-use self::totals::{summed_calls, summed_from};
+use self::totals::{Times, summed_calls, summed_from, summed_times};
 use self::unannounced::unannounced;
 use crate::clock::Scale;
 use crate::starts;
+use crate::wire::{CHUNK_EVENTS, CHUNK_TIMES, CHUNK_TOTALS};
 
 /// Why a file of events cannot be read.
 #[derive(Debug, Error)]
@@ -91,9 +92,9 @@ impl Recording {
             stacks: Vec::new(),
         };
         let mut threads: BTreeMap<(u32, u32), Vec<RecordingChunk>> = BTreeMap::new();
-        let (of_totals, of_events): (Vec<_>, Vec<_>) =
-            used_chunks(&file)?.into_iter().partition(|chunk| chunk.is_of_totals);
-        for chunk in of_events {
+        let chunks = used_chunks(&file)?;
+        let that_hold = |content| chunks.iter().filter(move |chunk| chunk.holds == content);
+        for chunk in that_hold(CHUNK_EVENTS).copied() {
             for part in declarations.read(chunk)? {
                 threads.entry((part.process, part.thread)).or_default().push(part);
             }
@@ -104,9 +105,13 @@ impl Recording {
         let samples = samples(&file, &scale)?;
         let callers = callers(&images, stacks);
         let run = ObservedRun { summed_from: summed_from(&file, &scale)?, ..run };
+        let mut times = Times::new();
+        for chunk in that_hold(CHUNK_TIMES) {
+            times.extend(summed_times(&file, &scale, chunk)?);
+        }
         let mut summed = Vec::new();
-        for chunk in of_totals {
-            summed.extend(summed_calls(&file, &scale, &images, &chunk)?);
+        for chunk in that_hold(CHUNK_TOTALS) {
+            summed.extend(summed_calls(&file, &scale, &images, chunk, &mut times)?);
         }
         Ok(Self { file, scale, run, images, functions, threads, unseen, callers, summed, samples })
     }

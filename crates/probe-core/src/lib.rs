@@ -42,5 +42,6 @@ pub mod program_memory;
 pub mod reads;
 pub mod session_keeper;
 pub mod text;
+pub mod times;
 pub mod totals;
 pub mod wire;

@@ -2,13 +2,15 @@
 //!
 //! A program that makes a hundred million calls would fill any file. So only its first calls are
 //! listed; of the others each thread keeps, in one chunk, how many there were of each function, how
-//! long they took and how they failed.
+//! long they took together and how they failed; and, of functions that it calls often, in a few more,
+//! how many calls were of which length.
 
 use core::mem::size_of;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TOTALS, Chunk};
+use crate::times::{CallTimes, MOST_TIMES, bucket_of};
+use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TIMES, CHUNK_TOTALS, Chunk};
 
 /// Codes of failure that are told apart for a function of a thread.
 pub const FAILURES: usize = 4;
@@ -16,6 +18,15 @@ pub const FAILURES: usize = 4;
 pub const LEFT: u64 = u64::MAX;
 /// Functions that a chunk has room for: a power of two, which a place is found by without division.
 pub const MOST_TOTALS: usize = 512;
+/// A thread's chunks of times, at most.
+const TIMES_CHUNKS: usize = 4;
+/// The times of a function's calls are kept from this one of a thread on: most threads that begin
+/// late need no room for times.
+pub const TIMED_FROM: u64 = 64;
+/// There is no room for a function's times.
+const NO_TIMES: u8 = u8::MAX;
+
+const _: () = assert!(TIMES_CHUNKS * MOST_TIMES < NO_TIMES as usize);
 
 const _: () = assert!(CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>() <= CHUNK_BYTES);
 
@@ -92,17 +103,28 @@ impl CallTotals {
     }
 }
 
-/// The chunk of sums of a thread. Zeroed memory is one that has none yet.
+/// The chunks of sums of a thread. Zeroed memory is one that has none yet.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThreadTotals {
     chunk: *mut Chunk,
+    /// Its chunks of times.
+    times: [*mut Chunk; TIMES_CHUNKS],
+    /// Functions that have a place in those, ...
+    with_times: u8,
+    /// ... and one more than that place, in the order of the sums; 0: not yet, [`NO_TIMES`]: nowhere.
+    times_of: [u8; MOST_TOTALS],
 }
 
 impl ThreadTotals {
     /// Without a chunk.
     pub const fn new() -> Self {
-        Self { chunk: ptr::null_mut() }
+        Self {
+            chunk: ptr::null_mut(),
+            times: [ptr::null_mut(); TIMES_CHUNKS],
+            with_times: 0,
+            times_of: [0; MOST_TOTALS],
+        }
     }
 
     /// Whether there is a chunk of this process to add to. One that was forked off starts anew.
@@ -117,41 +139,132 @@ impl ThreadTotals {
     /// # Safety
     /// The chunk is null, or mapped for good, zeroed and nobody else's.
     pub unsafe fn begin(&mut self, chunk: *mut Chunk, process: u32, thread: u32) {
-        self.chunk = chunk;
-        if chunk.is_null() {
-            return;
+        *self = Self { chunk, ..Self::new() };
+        if !chunk.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { begin_chunk(chunk, process, thread, CHUNK_TOTALS) };
         }
-        let used = AtomicU32::new(CHUNK_HEAD_BYTES as u32);
-        // SAFETY: the caller's promise.
-        unsafe { chunk.write(Chunk { process, thread, used, content: CHUNK_TOTALS }) };
     }
 
     /// The sums of the function that events call so. `None`: there is no chunk, or no room in it for
     /// another function.
+    #[inline(always)]
     pub fn of(&mut self, slot: u32) -> Option<&mut CallTotals> {
+        let at = self.place_of(slot)?;
+        // SAFETY: inside the chunk, which is this thread's.
+        Some(unsafe { &mut *self.first().add(at) })
+    }
+
+    fn first(&self) -> *mut CallTotals {
+        // SAFETY: the chunk is longer than its head.
+        unsafe { self.chunk.cast::<u8>().add(CHUNK_HEAD_BYTES) }.cast()
+    }
+
+    #[inline(always)]
+    fn place_of(&mut self, slot: u32) -> Option<usize> {
         if self.chunk.is_null() {
             return None;
         }
         let key = u64::from(slot) + 1;
-        // SAFETY: inside the chunk, which is this thread's.
-        let all = unsafe { self.chunk.cast::<u8>().add(CHUNK_HEAD_BYTES) }.cast::<CallTotals>();
         for probed in 0..MOST_TOTALS {
             let at = (slot as usize + probed) % MOST_TOTALS;
-            // SAFETY: as above.
-            let totals = unsafe { &mut *all.add(at) };
-            if totals.slot_and_one == key || totals.slot_and_one == 0 {
-                totals.slot_and_one = key;
+            // SAFETY: inside the chunk, which is this thread's.
+            let known = unsafe { &mut (*self.first().add(at)).slot_and_one };
+            if *known == key {
+                return Some(at);
+            }
+            if *known == 0 {
+                *known = key;
                 let end = (CHUNK_HEAD_BYTES + (at + 1) * size_of::<CallTotals>()) as u32;
                 // SAFETY: as above.
-                let used = unsafe { &(*self.chunk).used };
-                if used.load(Ordering::Relaxed) < end {
-                    used.store(end, Ordering::Release);
-                }
-                return Some(totals);
+                unsafe { (*self.chunk).used.fetch_max(end, Ordering::Release) };
+                return Some(at);
             }
         }
         None
     }
+
+    /// Notes how long a call took whose sums are known, if the function is called often. `take_chunk`
+    /// is asked for another chunk when one is needed.
+    ///
+    /// # Safety
+    /// What `take_chunk` returns is null, or mapped for good, zeroed and nobody else's.
+    #[inline(always)]
+    pub unsafe fn add_time(
+        &mut self,
+        slot: u32,
+        time: u64,
+        take_chunk: impl FnOnce() -> *mut Chunk,
+    ) {
+        let Some(at) = self.place_of(slot) else { return };
+        let place = match self.times_of[at] {
+            NO_TIMES => return,
+            // SAFETY: inside the chunk, which is this thread's.
+            0 if unsafe { (*self.first().add(at)).count } < TIMED_FROM => return,
+            0 => {
+                // SAFETY: the caller's promise.
+                let begun = unsafe { self.begin_times(slot, take_chunk) };
+                self.times_of[at] = begun.map_or(NO_TIMES, |place| place + 1);
+                let Some(place) = begun else { return };
+                place
+            }
+            known => known - 1,
+        };
+        // SAFETY: such a place is in a chunk of this thread's.
+        unsafe { (*self.times_at(place)).counts[bucket_of(time)] += 1 };
+    }
+
+    /// Gives the times of another function a place.
+    ///
+    /// # Safety
+    /// As for [`add_time`](Self::add_time).
+    #[cold]
+    unsafe fn begin_times(
+        &mut self,
+        slot: u32,
+        take_chunk: impl FnOnce() -> *mut Chunk,
+    ) -> Option<u8> {
+        let place = self.with_times;
+        let chunk = self.times.get_mut(usize::from(place) / MOST_TIMES)?;
+        if chunk.is_null() {
+            let new = take_chunk();
+            if new.is_null() {
+                return None;
+            }
+            // SAFETY: the caller's promise; `begin` has made the chunk of sums.
+            unsafe { begin_chunk(new, (*self.chunk).process, (*self.chunk).thread, CHUNK_TIMES) };
+            *chunk = new;
+        }
+        let used =
+            CHUNK_HEAD_BYTES + (usize::from(place) % MOST_TIMES + 1) * size_of::<CallTimes>();
+        // SAFETY: a chunk of this thread's, and inside it.
+        unsafe {
+            (**chunk).used.store(used as u32, Ordering::Release);
+            (*self.times_at(place)).slot_and_one = u64::from(slot) + 1;
+        }
+        self.with_times += 1;
+        Some(place)
+    }
+
+    /// # Safety
+    /// The place has been given.
+    #[inline(always)]
+    unsafe fn times_at(&self, place: u8) -> *mut CallTimes {
+        let place = usize::from(place);
+        // SAFETY: the caller's promise: there is that chunk, with room for so many.
+        unsafe {
+            let first = self.times[place / MOST_TIMES].cast::<u8>().add(CHUNK_HEAD_BYTES);
+            first.cast::<CallTimes>().add(place % MOST_TIMES)
+        }
+    }
+}
+
+/// # Safety
+/// The chunk is mapped for good, zeroed and nobody else's.
+unsafe fn begin_chunk(chunk: *mut Chunk, process: u32, thread: u32, content: u32) {
+    let used = AtomicU32::new(CHUNK_HEAD_BYTES as u32);
+    // SAFETY: the caller's promise.
+    unsafe { chunk.write(Chunk { process, thread, used, content }) };
 }
 
 impl Default for ThreadTotals {
@@ -278,6 +391,68 @@ mod tests {
             assert!(add(&mut totals, slot, 2, None), "there is for those that are known");
         }
         assert!(memory.totals().iter().all(|it| (it.count, it.time) == (2, 4)));
+    }
+
+    /// A thread's sums after so many calls of each function, that took as many ticks as there were
+    /// before, and its chunks of times.
+    fn timed(functions: u32, calls: u64, room: usize) -> (Memory, Vec<Memory>) {
+        let memory = Memory::new();
+        let mut totals = begun(&memory);
+        let mut chunks = Vec::new();
+        for (slot, time) in (0..functions).flat_map(|slot| (0..calls).map(move |time| (slot, time)))
+        {
+            assert!(add(&mut totals, slot, time, None));
+            let take_chunk = || {
+                if chunks.len() == room {
+                    return ptr::null_mut();
+                }
+                chunks.push(Memory::new());
+                chunks[chunks.len() - 1].0
+            };
+            // SAFETY: zeroed, and as long as a chunk.
+            unsafe { totals.add_time(slot, time, take_chunk) };
+        }
+        (memory, chunks)
+    }
+
+    fn times(chunk: &Memory) -> Vec<CallTimes> {
+        // SAFETY: a chunk that was begun; what is used of it was written.
+        unsafe {
+            let used = (*chunk.0).used.load(Ordering::Acquire) as usize;
+            let count = (used - CHUNK_HEAD_BYTES) / size_of::<CallTimes>();
+            let first = chunk.0.cast::<u8>().add(CHUNK_HEAD_BYTES).cast::<CallTimes>();
+            (0..count).map(|at| (*first.add(at)).clone()).collect()
+        }
+    }
+
+    #[test]
+    fn times_of_functions_that_are_called_often_are_told_apart() {
+        let (_memory, chunks) = timed(1, TIMED_FROM - 1, 9);
+        assert_eq!(chunks.len(), 0, "few calls need no room");
+        let functions = MOST_TIMES as u32 + 3;
+        let (_memory, chunks) = timed(functions, TIMED_FROM + 9, 9);
+        let all: Vec<CallTimes> = chunks.iter().flat_map(times).collect();
+        assert_eq!((chunks.len(), all.len()), (2, functions as usize));
+        // SAFETY: both were begun.
+        let heads = unsafe { [&*chunks[0].0, &*chunks[1].0] };
+        for head in heads {
+            assert_eq!((head.process, head.thread, head.content), (7, 8, CHUNK_TIMES));
+        }
+        for (slot, times) in (0..).zip(&all) {
+            assert_eq!((times.slot_and_one, times.counts.iter().sum()), (slot + 1, 10));
+            assert_eq!(times.counts[bucket_of(TIMED_FROM)], 8, "63 is in the bucket before it");
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_for_times_calls_are_summed_all_the_same() {
+        let (memory, chunks) = timed(3, 2 * TIMED_FROM, 0);
+        assert_eq!(chunks.len(), 0);
+        assert!(memory.totals().iter().all(|it| it.count == 2 * TIMED_FROM));
+        let most = TIMES_CHUNKS * MOST_TIMES;
+        let (memory, chunks) = timed(most as u32 + 2, TIMED_FROM, 9);
+        assert_eq!(chunks.iter().map(|chunk| times(chunk).len()).sum::<usize>(), most);
+        assert_eq!(memory.totals().len(), most + 2);
     }
 
     #[test]

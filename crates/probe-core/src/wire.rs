@@ -23,7 +23,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -197,7 +197,7 @@ pub struct Chunk {
     pub thread: u32,
     /// Bytes used, this head included. 0: taken, and nothing in it.
     pub used: AtomicU32,
-    /// What is in it: [`CHUNK_EVENTS`] or [`CHUNK_TOTALS`].
+    /// What is in it: [`CHUNK_EVENTS`], [`CHUNK_TOTALS`] or [`CHUNK_TIMES`].
     pub content: u32,
 }
 
@@ -205,6 +205,8 @@ pub struct Chunk {
 pub const CHUNK_EVENTS: u32 = 0;
 /// The chunk holds sums of a thread's calls: [`CallTotals`](crate::totals::CallTotals).
 pub const CHUNK_TOTALS: u32 = 1;
+/// The chunk holds how long those calls took: [`CallTimes`](crate::times::CallTimes).
+pub const CHUNK_TIMES: u32 = 2;
 
 /// The beginning of an event: two words, of `words` in all.
 #[repr(C)]

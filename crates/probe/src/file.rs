@@ -17,6 +17,17 @@ impl SharedFile {
     pub(crate) fn is_over(&self) -> bool {
         state().header().over.load(Ordering::Relaxed) != 0
     }
+
+    /// A chunk for how long summed calls took; null where that would be of the last half of what the
+    /// sums themselves need.
+    pub(crate) fn take_chunk_of_times(&self) -> *mut Chunk {
+        let header = state().header();
+        let most = header.listing.midpoint(header.most);
+        if header.taken.load(Ordering::Relaxed) >= most || self.is_over() {
+            return ptr::null_mut();
+        }
+        self.take_chunk(ChunkUse::Totals)
+    }
 }
 
 impl ChunkSource for SharedFile {

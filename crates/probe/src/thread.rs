@@ -360,15 +360,20 @@ impl Thread {
     }
 
     /// Adds a call that is over and was not listed. Of its `time`, if that is known, so much was
-    /// spent `inside` other calls.
-    fn sum(&mut self, slot: u32, time: Option<u64>, inside: u64, failure: Option<u64>) {
+    /// spent `inside` other calls. Returns what of it was added.
+    fn sum(
+        &mut self,
+        slot: u32,
+        time: Option<u64>,
+        inside: u64,
+        failure: Option<u64>,
+    ) -> Option<u64> {
         let is_inside_itself =
             self.open.get(..self.depth).is_some_and(|open| open.iter().any(|it| it.id == slot));
         let own = time.unwrap_or_default().saturating_sub(inside);
         let time = time.filter(|_| !is_inside_itself);
-        if let Some(totals) = self.totals_of(slot) {
-            totals.end(&SummedCall { time, own, failure });
-        }
+        self.totals_of(slot)?.end(&SummedCall { time, own, failure });
+        time
     }
 
     /// A call of libc that was not listed is over. `waited`: its time is its own, and not that of
@@ -419,7 +424,10 @@ impl Thread {
     /// the call around it.
     pub(crate) fn end_sum(&mut self, slot: u32, time: u64, around: u64, failure: Option<u64>) {
         let inside = core::mem::replace(&mut self.inside, around + time);
-        self.sum(slot, Some(time), inside, failure);
+        if let (Some(time), None) = (self.sum(slot, Some(time), inside, failure), failure) {
+            // SAFETY: a chunk of the file that nobody else has, or null.
+            unsafe { self.totals.add_time(slot, time, || SharedFile.take_chunk_of_times()) };
+        }
     }
 
     /// Notes a call of libc whose event was just written, unless there was no room for that. Null:
@@ -471,7 +479,8 @@ impl Thread {
         if open.is_summed() {
             // When it began is gone with its frame.
             self.inside = 0;
-            return self.sum(open.id, None, 0, Some(LEFT));
+            self.sum(open.id, None, 0, Some(LEFT));
+            return;
         }
         let head = Head::new(now(), EVENT_EXIT, open.id).with_flags(FLAG_ABANDONED);
         self.journal.write_event(&SharedFile, head, [0, 0], &[]);

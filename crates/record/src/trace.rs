@@ -131,6 +131,16 @@ pub struct Call {
     /// The part of it that no inner call owns, in nanoseconds.
     #[schemars(with = "u64")]
     pub self_ns: Nanos,
+    /// The time that half of the calls that went well did not exceed, in nanoseconds: to 0.1 %, and to
+    /// a sixteenth of those that were only counted. Absent of the C library's calls, and where that
+    /// is known of less than nine tenths of them.
+    #[schemars(with = "Option<u64>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<Nanos>,
+    /// The same for 99 of a hundred; absent also of fewer than 100 calls.
+    #[schemars(with = "Option<u64>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<Nanos>,
 }
 
 /// The function of a library that made system calls for the program.
@@ -267,6 +277,8 @@ mod tests {
             total_ns: Nanos(2),
             timed: None,
             self_ns: Nanos(1),
+            p50_ns: None,
+            p99_ns: None,
         };
         assert_eq!(call.operation(), "C_Sign [opensc-pkcs11.so]");
     }

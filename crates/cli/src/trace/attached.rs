@@ -263,6 +263,8 @@ fn call(counted: &CountedCall) -> record::Call {
         total_ns: Nanos::ZERO,
         timed: None,
         self_ns: Nanos::ZERO,
+        p50_ns: None,
+        p99_ns: None,
     }
 }
 

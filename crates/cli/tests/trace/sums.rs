@@ -127,6 +127,26 @@ fn figures_of_listed_calls_are_not_said_of_all() {
     assert!(counted.timed.is_some_and(|timed| timed < counted.count), "{counted:?}");
 }
 
+/// Most of these calls are only counted. At least half of any times are no longer than twice their
+/// mean, and 99 of 100 no longer than a hundred times that.
+#[test]
+fn how_long_counted_calls_took_is_known() {
+    let Some(program) = trouble("digest", 300_000) else { return };
+    let record = program.traced_with("--events-size 2M").exits(0).record();
+    let summed: u64 = record.warnings[0].split(' ').next().unwrap().parse().unwrap();
+    assert!(summed > 200_000, "{:?}", record.warnings);
+    let digests = call(&record, MODULE, "C_Digest");
+    let mean = digests.total_ns.0 as f64 / digests.count as f64;
+    let times = [digests.p50_ns.unwrap(), digests.p99_ns.unwrap()].map(|time| time.0 as f64);
+    assert!(times[0] <= times[1], "{digests:?}");
+    let longer = 1.07;
+    assert!(times[0] <= 2.0 * mean * longer && times[1] <= 100.0 * mean * longer, "{digests:?}");
+    // Where there is no room for times, those of the first calls are not said of all.
+    let record = program.traced_with("--events-size 256k").exits(0).record();
+    let digests = call(&record, MODULE, "C_Digest");
+    assert_eq!((digests.count, digests.p50_ns, digests.p99_ns), (300_000, None, None));
+}
+
 /// A load of which only a part was listed says how much is missing.
 #[test]
 fn a_workload_says_what_was_only_counted() {

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tapstone_events::{FunctionId, SummedCalls};
+use tapstone_measure::series::{Series, WindowSeries};
+use tapstone_measure::slice::Slice;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_text::thousands;
@@ -12,6 +14,9 @@ use super::seen::OperationsSeen;
 use crate::codes;
 use crate::owners::{self, Owners};
 use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
+
+/// Of so many of the calls that went well it is to be known how long they took.
+const FEWEST_TIMES: f64 = 0.9;
 
 /// One function of one module.
 #[derive(Debug)]
@@ -33,6 +38,10 @@ struct FunctionTally {
     listed_failures: BTreeMap<String, u64>,
     /// Those that were listed and have a time.
     seen: OperationsSeen,
+    /// How many of those that were only counted and went well have one, ...
+    summed_well: u64,
+    /// ... and of most of them how long it was.
+    summed_times: Slice,
 }
 
 /// The functions of a timeline, as its tables tell them apart: not by who called them, but for those
@@ -91,6 +100,8 @@ impl<'a> Tallies<'a> {
                     summed: 0,
                     listed_failures: BTreeMap::new(),
                     seen: OperationsSeen::default(),
+                    summed_well: 0,
+                    summed_times: Slice::empty(),
                 });
                 all.len() - 1
             })
@@ -146,6 +157,13 @@ impl<'a> Tallies<'a> {
         tally.timed = tally.timed.saturating_add(summed.timed);
         tally.total += summed.time;
         tally.own += summed.own;
+        let failures = summed.failed.iter().filter(|(code, _)| code.is_some());
+        let failures = failures.fold(summed.other_failures, |all, it| all.saturating_add(it.1));
+        let well = summed.timed.saturating_sub(failures);
+        tally.summed_well = tally.summed_well.saturating_add(well);
+        for (time, count) in &summed.times {
+            tally.summed_times.count_alike(*time, *count);
+        }
         let name = |code: &Option<u64>| match code {
             Some(code) => codes::name(call, *code),
             None => codes::LEFT.to_owned(),
@@ -176,13 +194,19 @@ impl<'a> Tallies<'a> {
             let name = |tally: &'_ FunctionTally| (tally.module.clone(), tally.function);
             Reverse(one.total).cmp(&Reverse(other.total)).then_with(|| name(one).cmp(&name(other)))
         });
-        let calls = called.iter().map(|(tally, _)| call(tally)).collect();
-        let cases = called.into_iter().filter_map(|(tally, series)| {
-            let mut case = call_case(&call(&tally), &tally);
-            tally.seen.set_figures(&mut case, &series?.finish());
-            Some(case)
-        });
-        (calls, cases.collect())
+        let mut calls = Vec::new();
+        let mut cases = Vec::new();
+        for (tally, series) in called {
+            let series = series.map(WindowSeries::finish);
+            let call = call(&tally, series.as_ref());
+            if let Some(series) = series {
+                let mut case = call_case(&call, &tally);
+                tally.seen.set_figures(&mut case, &series);
+                cases.push(case);
+            }
+            calls.push(call);
+        }
+        (calls, cases)
     }
 }
 
@@ -195,7 +219,12 @@ fn of_libc(call: &CalledFunction) -> String {
     }
 }
 
-fn call(tally: &FunctionTally) -> record::Call {
+fn call(tally: &FunctionTally, listed: Option<&Series>) -> record::Call {
+    let mut well = listed.map_or_else(Slice::empty, Series::total);
+    let wanted = well.completed.saturating_add(tally.summed_well);
+    well.absorb(&tally.summed_times);
+    let is_known = well.completed > 0 && well.completed as f64 >= FEWEST_TIMES * wanted as f64;
+    let quantile = |share: f64| well.quantile(share).filter(|_| is_known);
     record::Call {
         module: tally.module.clone(),
         layer: tally.layer.clone(),
@@ -206,6 +235,8 @@ fn call(tally: &FunctionTally) -> record::Call {
         total_ns: tally.total,
         timed: Some(tally.timed).filter(|timed| *timed < tally.count),
         self_ns: tally.own,
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99).filter(|_| well.completed >= 100),
     }
 }
 
@@ -314,6 +345,7 @@ mod tests {
             own: millis(15),
             failed: failed.to_vec(),
             other_failures,
+            times: Vec::new(),
         };
         let most = SummedCalls { count: u64::MAX, ..summed(&[(None, u64::MAX)], 0) };
         timeline.summed = vec![summed(&[(Some(0x30), 3), (None, 1)], 2), summed(&[], 0)];
@@ -344,5 +376,45 @@ mod tests {
         // As a file says that nobody wrote in earnest.
         timeline.summed.push(most);
         assert_eq!(all(&timeline).0[0].count, u64::MAX);
+    }
+
+    #[test]
+    fn quantiles_are_of_listed_and_counted_calls_if_most_times_are_known() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                for _ in 0..30 {
+                    told.enter("C_Sign").advance(millis(1)).exit();
+                }
+            })
+            .timeline();
+        let quantiles = |timeline: &Timeline| {
+            let (table, _) = calls(timeline, &owners::of_threads(timeline));
+            (table[0].p50_ns, table[0].p99_ns)
+        };
+        let near = |time: Option<Nanos>, wanted: Nanos| {
+            time.is_some_and(|time| time.0.abs_diff(wanted.0) * 1000 <= wanted.0)
+        };
+        let (p50, p99) = quantiles(&timeline);
+        assert!(near(p50, millis(1)) && p99.is_none(), "30 have no 99th of a hundred");
+        let summed = |times: &[(u64, u64)], failed: u64| SummedCalls {
+            process: timeline.root,
+            thread: timeline.root,
+            function: timeline.threads[0].spans[0].call,
+            count: 170,
+            unfinished: 0,
+            time: millis(600),
+            timed: 170,
+            own: millis(600),
+            failed: vec![(Some(0x30), failed)],
+            other_failures: 0,
+            times: times.iter().map(|(time, count)| (millis(*time), *count)).collect(),
+        };
+        let some = summed(&[(3, 100), (9, 20)], 34);
+        timeline.summed = vec![some.clone()];
+        let (p50, p99) = quantiles(&timeline);
+        assert!(near(p50, millis(3)) && near(p99, millis(9)), "150 of 166: {p50:?} {p99:?}");
+        timeline.summed = vec![some.clone(), some];
+        timeline.summed[0].times.clear();
+        assert_eq!(quantiles(&timeline), (None, None), "150 of 302");
     }
 }

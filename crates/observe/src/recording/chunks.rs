@@ -17,8 +17,8 @@ pub(super) struct RecordingChunk {
     pub(super) number: u64,
     pub(super) process: u32,
     pub(super) thread: u32,
-    /// It holds sums of calls, and no events.
-    pub(super) is_of_totals: bool,
+    /// What it holds: one of `CHUNK_…`.
+    pub(super) holds: u32,
     /// Where its content begins and ends.
     pub(super) from: usize,
     pub(super) to: usize,
@@ -81,7 +81,7 @@ pub(super) fn used_chunks(file: &File) -> io::Result<Vec<RecordingChunk>> {
                 number,
                 process,
                 thread: field(4),
-                is_of_totals: field(12) == wire::CHUNK_TOTALS,
+                holds: field(12),
                 from: CHUNK_HEAD_BYTES,
                 to,
             });

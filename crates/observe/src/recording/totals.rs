@@ -1,5 +1,6 @@
 //! Calls that threads summed when the file listed no more.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
@@ -7,6 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use tapstone_events::SummedCalls;
 use tapstone_measure::units::Nanos;
+use tapstone_probe_core::times::{BUCKETS, CallTimes, middle_of};
 use tapstone_probe_core::totals::{CallTotals, FAILURES, Failures, LEFT};
 
 use super::chunks::{RecordingChunk, WORD};
@@ -26,19 +28,47 @@ pub(super) fn summed_from(file: &File, scale: &Scale) -> io::Result<Option<Nanos
     Ok((from != 0).then(|| scale.moment(from)))
 }
 
-/// The sums of a chunk, of those functions that its program has declared.
+/// How long calls took that were summed, by process, thread and stub: so many near each time.
+pub(super) type Times = HashMap<(u32, u32, u64), Vec<(Nanos, u64)>>;
+
+/// The times of a chunk.
+pub(super) fn summed_times(
+    file: &File,
+    scale: &Scale,
+    chunk: &RecordingChunk,
+) -> io::Result<Times> {
+    let content = chunk.content(file)?;
+    let of_function = |times: &[u8]| {
+        let slot_and_one = word(times, offset_of!(CallTimes, slot_and_one));
+        let counts = (0..BUCKETS).map(|bucket| {
+            let at = offset_of!(CallTimes, counts) + bucket * WORD;
+            (scale.duration(middle_of(bucket)), word(times, at))
+        });
+        let counts = counts.filter(|(_, count)| *count > 0).collect();
+        ((chunk.process, chunk.thread, slot_and_one), counts)
+    };
+    Ok(content.chunks_exact(size_of::<CallTimes>()).map(of_function).collect())
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + WORD].try_into().expect("eight bytes"))
+}
+
+/// The sums of a chunk, of those functions that its program has declared, with what is taken out of
+/// `times`.
 pub(super) fn summed_calls(
     file: &File,
     scale: &Scale,
     images: &ProgramImages,
     chunk: &RecordingChunk,
+    times: &mut Times,
 ) -> io::Result<Vec<SummedCalls>> {
     let content = chunk.content(file)?;
     let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
     let all = content.chunks_exact(size_of::<CallTotals>()).filter_map(|totals| {
-        let word =
-            |at: usize| u64::from_ne_bytes(totals[at..at + WORD].try_into().expect("eight bytes"));
-        let slot = word(offset_of!(CallTotals, slot_and_one)).checked_sub(1)?;
+        let word = |at: usize| word(totals, at);
+        let slot_and_one = word(offset_of!(CallTotals, slot_and_one));
+        let slot = slot_and_one.checked_sub(1)?;
         let failed = (0..FAILURES).map(|number| {
             let at = offset_of!(CallTotals, failures) + number * size_of::<Failures>();
             let code = word(at + offset_of!(Failures, code));
@@ -58,6 +88,7 @@ pub(super) fn summed_calls(
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
             other_failures: word(offset_of!(CallTotals, other_failures)),
+            times: times.remove(&(chunk.process, chunk.thread, slot_and_one)).unwrap_or_default(),
         })
     });
     Ok(all.collect())

@@ -118,8 +118,12 @@ prop_compose! {
         (module, layer, function) in (text(), text(), text()),
         (count, per_operation, failed) in (any::<u64>(), of(number()), counts()),
         (total_ns, timed, self_ns) in (nanos(), of(any::<u64>()), nanos()),
+        (p50_ns, p99_ns) in (of(nanos()), of(nanos())),
     ) -> Call {
-        Call { module, layer, function, count, per_operation, failed, total_ns, timed, self_ns }
+        Call {
+            module, layer, function, count, per_operation, failed, total_ns, timed, self_ns, p50_ns,
+            p99_ns,
+        }
     }
 }
 

@@ -79,6 +79,8 @@ fn calls() -> Vec<Call> {
         total_ns: Nanos(total_ns),
         timed: None,
         self_ns: Nanos(own_ns),
+        p50_ns: None,
+        p99_ns: None,
     };
     let opensc = "opensc-pkcs11.so";
     let client = "libpcsclite.so.1";

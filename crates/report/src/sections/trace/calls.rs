@@ -35,7 +35,8 @@ fn grid(calls: &[&Call], wide: bool) -> Grid {
     } else {
         |call| Span::plain(call.operation())
     };
-    let all: [(bool, Column, Cell); 8] = [
+    let tail = calls.iter().any(|call| call.p99_ns.is_some());
+    let all: [(bool, Column, Cell); 9] = [
         (true, left("function", Keep::Always), name),
         (wide, left("module", Keep::Rank(6)), |call| Span::faint(&call.module)),
         (true, right("count", Keep::Always), |call| Span::plain(thousands(call.count))),
@@ -45,6 +46,9 @@ fn grid(calls: &[&Call], wide: bool) -> Grid {
         }),
         (true, right("own", Keep::Always), |call| Span::plain(time(call, call.self_ns))),
         (true, right("mean", Keep::Rank(3)), mean),
+        (tail, right("p99", Keep::Rank(5)), |call| {
+            Span::plain(call.p99_ns.map_or_else(|| figures::NONE.into(), |time| time.to_string()))
+        }),
         (failed, right("failed", Keep::Always), failed_cell),
     ];
     let fields: Vec<(Column, Cell)> = all
