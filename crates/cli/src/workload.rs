@@ -128,6 +128,8 @@ fn calls(workload: &Workload) -> Vec<record::Call> {
             self_ns: Nanos::ZERO,
             p50_ns: None,
             p99_ns: None,
+            asked_again: None,
+            asked_again_ns: None,
         });
         entry.count += 1;
         entry.total_ns = Nanos(entry.total_ns.0.saturating_add(call.duration.0));

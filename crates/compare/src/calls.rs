@@ -64,6 +64,8 @@ mod tests {
             self_ns: Nanos(own),
             p50_ns: None,
             p99_ns: None,
+            asked_again: None,
+            asked_again_ns: None,
         }
     }
 

@@ -195,9 +195,21 @@ pub struct SummedCalls {
     pub failed: Vec<(Option<u64>, u64)>,
     /// Calls that failed with other codes.
     pub other_failures: u64,
-    /// How long calls of PKCS#11, PC/SC and drivers took that went well, in rising order: so many
-    /// took that long, within a sixteenth. Of most of them, where there were many; else of none.
+    /// What is known of one by one of them.
+    pub details: SummedDetails,
+}
+
+/// What is known of calls of PKCS#11, PC/SC and drivers that were summed and went well: of most of
+/// them, where there were many; else of none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SummedDetails {
+    /// In rising order: so many took that long, within a sixteenth.
     pub times: Vec<(Nanos, u64)>,
+    /// Those that asked again what their thread had asked before: a search by its template, others
+    /// with the same answer. There may be more.
+    pub again: u64,
+    /// Their time.
+    pub time_again: Nanos,
 }
 
 /// What a call takes longer because it is watched, in the mean.

@@ -143,7 +143,7 @@ fn kind_of_wait(family: Family) -> Option<TimeKind> {
 
 #[cfg(test)]
 mod tests {
-    use tapstone_events::{ProcessEnd, Program, Scheduled, SummedCalls};
+    use tapstone_events::{ProcessEnd, Program, Scheduled, SummedCalls, SummedDetails};
 
     use super::*;
     use crate::synthetic::{Story, millis};
@@ -227,7 +227,7 @@ mod tests {
             own: time,
             failed: Vec::new(),
             other_failures: 0,
-            times: Vec::new(),
+            details: SummedDetails::default(),
         };
         // Those of another thread are not its own.
         let sleeps = [summed(process, 0, millis(40)), summed(process + 1, 0, millis(7))];

@@ -81,8 +81,10 @@ pub fn describe(
         described
     });
     record.findings.extend(described);
-    record.search =
-        Some(record::WasteSearch { looked_for: LOOKED_FOR.to_vec(), unseen: Vec::new() });
+    let again: Vec<String> =
+        record.calls.iter().filter_map(|call| words::asked_again(call, wall)).collect();
+    record.warnings.extend_from_slice(&again);
+    record.search = Some(record::WasteSearch { looked_for: LOOKED_FOR.to_vec(), unseen: again });
 }
 
 /// Whether any program called PC/SC.

@@ -28,7 +28,7 @@ use self::chunks::{RecordingChunk, used_chunks};
 use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, callers};
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
-use self::totals::{Times, summed_calls, summed_from, summed_times};
+use self::totals::{Details, summed_calls, summed_details, summed_from};
 use self::unannounced::unannounced;
 use crate::clock::Scale;
 use crate::starts;
@@ -105,13 +105,13 @@ impl Recording {
         let samples = samples(&file, &scale)?;
         let callers = callers(&images, stacks);
         let run = ObservedRun { summed_from: summed_from(&file, &scale)?, ..run };
-        let mut times = Times::new();
+        let mut details = Details::new();
         for chunk in that_hold(CHUNK_TIMES) {
-            times.extend(summed_times(&file, &scale, chunk)?);
+            details.extend(summed_details(&file, &scale, chunk)?);
         }
         let mut summed = Vec::new();
         for chunk in that_hold(CHUNK_TOTALS) {
-            summed.extend(summed_calls(&file, &scale, &images, chunk, &mut times)?);
+            summed.extend(summed_calls(&file, &scale, &images, chunk, &mut details)?);
         }
         Ok(Self { file, scale, run, images, functions, threads, unseen, callers, summed, samples })
     }

@@ -39,6 +39,7 @@ pub mod leaf;
 pub mod lookup;
 pub mod names;
 pub mod program_memory;
+pub mod questions;
 pub mod reads;
 pub mod session_keeper;
 pub mod text;

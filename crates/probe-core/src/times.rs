@@ -1,6 +1,6 @@
 //! How long calls took that are only counted: so many of each length, as a log-linear histogram
 //! (Tene, HdrHistogram) of 8 buckets to a doubling, each an eighth to a fifteenth longer than it is
-//! short.
+//! short. And how many of them asked again what had been asked before ([`crate::questions`]).
 
 use core::mem::size_of;
 
@@ -24,6 +24,10 @@ pub struct CallTimes {
     pub slot_and_one: u64,
     /// Calls in each bucket.
     pub counts: [u64; BUCKETS],
+    /// Those that asked again what the thread had asked before, and got the same answer.
+    pub again: u64,
+    /// Their time, on the probe's clock.
+    pub time_again: u64,
 }
 
 /// The bucket of a time, on the probe's clock.

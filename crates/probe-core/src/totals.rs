@@ -184,8 +184,9 @@ impl ThreadTotals {
         None
     }
 
-    /// Notes how long a call took whose sums are known, if the function is called often. `take_chunk`
-    /// is asked for another chunk when one is needed.
+    /// Notes how long a call took whose sums are known, and whether it asked what had been asked
+    /// before, if the function is called often. `take_chunk` is asked for another chunk when one is
+    /// needed.
     ///
     /// # Safety
     /// What `take_chunk` returns is null, or mapped for good, zeroed and nobody else's.
@@ -194,6 +195,7 @@ impl ThreadTotals {
         &mut self,
         slot: u32,
         time: u64,
+        is_again: bool,
         take_chunk: impl FnOnce() -> *mut Chunk,
     ) {
         let Some(at) = self.place_of(slot) else { return };
@@ -211,7 +213,12 @@ impl ThreadTotals {
             known => known - 1,
         };
         // SAFETY: such a place is in a chunk of this thread's.
-        unsafe { (*self.times_at(place)).counts[bucket_of(time)] += 1 };
+        let times = unsafe { &mut *self.times_at(place) };
+        times.counts[bucket_of(time)] += 1;
+        if is_again {
+            times.again += 1;
+            times.time_again += time;
+        }
     }
 
     /// Gives the times of another function a place.
@@ -410,7 +417,7 @@ mod tests {
                 chunks[chunks.len() - 1].0
             };
             // SAFETY: zeroed, and as long as a chunk.
-            unsafe { totals.add_time(slot, time, take_chunk) };
+            unsafe { totals.add_time(slot, time, time % 2 == 1, take_chunk) };
         }
         (memory, chunks)
     }
@@ -441,6 +448,7 @@ mod tests {
         for (slot, times) in (0..).zip(&all) {
             assert_eq!((times.slot_and_one, times.counts.iter().sum()), (slot + 1, 10));
             assert_eq!(times.counts[bucket_of(TIMED_FROM)], 8, "63 is in the bucket before it");
+            assert_eq!((times.again, times.time_again), (5, 63 + 65 + 67 + 69 + 71));
         }
     }
 

@@ -19,6 +19,7 @@ use tapstone_probe_core::leaf::{
     LeafEnding, LeafTiming, Ticks, leaf_that_begins, leaf_timing, uses_descriptor,
 };
 use tapstone_probe_core::names::libc_kind;
+use tapstone_probe_core::questions;
 use tapstone_probe_core::wire::{
     EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head,
 };
@@ -167,6 +168,12 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
         // SAFETY: the arguments are that function's.
         || unsafe { capture::capture_beginning(function, frame, capture_rules(), &memory) };
     let beginning = is_listed.then(capture);
+    // With fixes a frame's question is theirs.
+    if !is_listed && questions::may_ask(function) && state().header().fix_count == 0 {
+        frame.question = questions::question_of(function, &capture());
+    } else if !is_listed {
+        frame.question = 0;
+    }
     // Processor times are for what is found in calls that are listed.
     let short = ticks().short_call();
     let looks = is_listed
@@ -201,7 +208,8 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     if popped == Some(Popped::Summed) {
         let failure = (frame.result != 0).then_some(frame.result);
         let time = end.saturating_sub(frame.start);
-        thread.end_sum(frame.id, time, frame.written.addr() as u64, failure);
+        let asked = answered_question(frame);
+        thread.end_sum(frame.id, time, frame.written.addr() as u64, failure, asked);
     }
     if popped == Some(Popped::Listed) {
         // SAFETY: as above.
@@ -210,6 +218,21 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
         let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));
         thread.journal.write_event(&SharedFile, head, [frame.result, word], &[]);
     }
+}
+
+/// What a summed call that is over has asked, with its answer; 0: nothing.
+fn answered_question(frame: &Frame) -> u64 {
+    let function = frame.function;
+    if !questions::may_ask(function) || frame.question == 0 || state().header().fix_count != 0 {
+        return 0;
+    }
+    if !questions::is_answered(function) {
+        return frame.question;
+    }
+    // SAFETY: a call of that function, which has returned.
+    let answer =
+        unsafe { capture::capture_end(function, frame, capture_rules(), &memory_of(frame)) };
+    questions::with_answer(frame.question, answer)
 }
 
 fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kind) -> FixAnswer {

@@ -15,6 +15,7 @@ use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse, Journal};
+use tapstone_probe_core::questions::Questions;
 use tapstone_probe_core::totals::{CallTotals, LEFT, SummedCall, ThreadTotals};
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
@@ -97,6 +98,8 @@ pub(crate) struct Thread {
     ran: u64,
     pub(crate) journal: Journal,
     totals: ThreadTotals,
+    /// What summed calls asked.
+    questions: Questions,
     /// What summed calls took together inside the innermost call that is open.
     inside: u64,
     pub(crate) random: u64,
@@ -421,12 +424,23 @@ impl Thread {
     }
 
     /// A call that was popped as summed took so long; before it, others had taken `around` inside
-    /// the call around it.
-    pub(crate) fn end_sum(&mut self, slot: u32, time: u64, around: u64, failure: Option<u64>) {
+    /// the call around it. `question` is what it asked and was answered, or 0.
+    pub(crate) fn end_sum(
+        &mut self,
+        slot: u32,
+        time: u64,
+        around: u64,
+        failure: Option<u64>,
+        question: u64,
+    ) {
         let inside = core::mem::replace(&mut self.inside, around + time);
         if let (Some(time), None) = (self.sum(slot, Some(time), inside, failure), failure) {
             // SAFETY: a chunk of the file that nobody else has, or null.
-            unsafe { self.totals.add_time(slot, time, || SharedFile.take_chunk_of_times()) };
+            unsafe {
+                let is_again = question != 0 && self.questions.is_asked_again(question);
+                let take_chunk = || SharedFile.take_chunk_of_times();
+                self.totals.add_time(slot, time, is_again, take_chunk);
+            }
         }
     }
 

@@ -141,6 +141,14 @@ pub struct Call {
     #[schemars(with = "Option<u64>")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<Nanos>,
+    /// Of calls that were only counted: how many, or more, asked again what the same thread had asked
+    /// before, a search by its template, others with the same answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_again: Option<u64>,
+    /// Their time, in nanoseconds.
+    #[schemars(with = "Option<u64>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_again_ns: Option<Nanos>,
 }
 
 /// The function of a library that made system calls for the program.
@@ -279,6 +287,8 @@ mod tests {
             self_ns: Nanos(1),
             p50_ns: None,
             p99_ns: None,
+            asked_again: None,
+            asked_again_ns: None,
         };
         assert_eq!(call.operation(), "C_Sign [opensc-pkcs11.so]");
     }

@@ -265,6 +265,8 @@ fn call(counted: &CountedCall) -> record::Call {
         self_ns: Nanos::ZERO,
         p50_ns: None,
         p99_ns: None,
+        asked_again: None,
+        asked_again_ns: None,
     }
 }
 

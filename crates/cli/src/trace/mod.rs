@@ -127,7 +127,7 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     let unseen = if missing > 0 { &[] } else { &timeline.unseen[..] };
     let missed = losses.sentences(unseen);
     if let Some(search) = &mut record.search {
-        search.unseen.clone_from(&missed);
+        search.unseen.extend_from_slice(&missed);
     }
     record.warnings.extend(missed);
     if missing > 0 {
@@ -208,7 +208,7 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen, tim
         record.warnings.push(told);
     }
     if let Some(search) = &mut record.search {
-        search.unseen = unseen;
+        search.unseen.extend(unseen);
     }
     if seen.blind.is_none() && timeline.threads.is_empty() {
         let nothing =

@@ -8,8 +8,10 @@ use tapstone_text::thousands;
 use tapstone_workload::{WorkloadLimits, read_workload};
 
 use crate::clients::client;
+use crate::fixtures;
 use crate::kept::read;
 use crate::program::{Program, call, counts};
+use crate::softhsm::Hsm;
 use crate::trouble;
 
 const MODULE: &str = "stand-in.so";
@@ -145,6 +147,41 @@ fn how_long_counted_calls_took_is_known() {
     let record = program.traced_with("--events-size 256k").exits(0).record();
     let digests = call(&record, MODULE, "C_Digest");
     assert_eq!((digests.count, digests.p50_ns, digests.p99_ns), (300_000, None, None));
+}
+
+/// What waste there is in calls that are only counted: a digest of what they asked is kept.
+#[test]
+fn counted_calls_that_ask_again_are_told() {
+    let Some((searcher, hsm)) = fixtures::built("searcher").zip(Hsm::new()) else { return };
+    let traced = |options: &str| {
+        let program = Program::new(&searcher).arg(hsm.module()).args(options);
+        let program = program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"));
+        program.traced_with("--events-size 2M").exits(0).record()
+    };
+    let told = |record: &Record, what: &str| {
+        let says = format!("{what} [libsofthsm2.so] asked ");
+        let unseen = &record.search.as_ref().unwrap().unseen;
+        record.warnings.iter().any(|it| it.starts_with(&says))
+            && unseen.iter().any(|it| it.starts_with(&says))
+    };
+    let record = traced("8000 --keep --read 8");
+    let reads = call(&record, "libsofthsm2.so", "C_GetAttributeValue");
+    let again = reads.asked_again.unwrap();
+    assert!(again * 2 > reads.count && again < reads.count, "{reads:?}");
+    assert!(reads.asked_again_ns.unwrap() < reads.total_ns, "{reads:?}");
+    assert!(told(&record, "C_GetAttributeValue"), "{:?}", record.warnings);
+    let signs = call(&record, "libsofthsm2.so", "C_Sign");
+    assert_eq!((signs.asked_again, signs.asked_again_ns), (None, None));
+
+    let record = traced("8000");
+    let searches = call(&record, "libsofthsm2.so", "C_FindObjectsInit");
+    assert!(searches.asked_again.is_some_and(|again| again * 4 > searches.count), "{searches:?}");
+    assert!(told(&record, "C_FindObjectsInit"), "{:?}", record.warnings);
+
+    // Nothing is asked in these.
+    let Some(program) = trouble("digest", 100_000) else { return };
+    let record = program.traced_with("--events-size 2M").exits(0).record();
+    assert!(record.calls.iter().all(|call| call.asked_again.is_none()), "{:?}", record.calls);
 }
 
 /// A load of which only a part was listed says how much is missing.

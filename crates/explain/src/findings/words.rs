@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tapstone_measure::units::Nanos;
+use tapstone_record as record;
 use tapstone_text::{Foreign, thousands};
 
 use crate::timeline::Timeline;
@@ -23,6 +24,20 @@ pub(crate) fn one_command(timeline: &Timeline) -> String {
         Some(_) => format!("the first {listed} of one command"),
         None => "one command".to_owned(),
     }
+}
+
+/// What is told of calls that asked again and were only counted, where that took a hundredth of the
+/// command's time or more: nobody looked for waste in them.
+pub(crate) fn asked_again(call: &record::Call, wall: Nanos) -> Option<String> {
+    let (count, time) = call.asked_again.zip(call.asked_again_ns)?;
+    (time > Nanos::ZERO && time.0 >= wall.0 / 100).then(|| {
+        format!(
+            "{} asked {} again what its thread had asked before, which took {time}, in calls that \
+             are only counted",
+            call.operation(),
+            times(count)
+        )
+    })
 }
 
 /// `1 poll`, `454 polls`.

@@ -42,6 +42,9 @@ struct FunctionTally {
     summed_well: u64,
     /// ... and of most of them how long it was.
     summed_times: Slice,
+    /// Those that asked what their thread had asked before.
+    again: u64,
+    time_again: Nanos,
 }
 
 /// The functions of a timeline, as its tables tell them apart: not by who called them, but for those
@@ -102,6 +105,8 @@ impl<'a> Tallies<'a> {
                     seen: OperationsSeen::default(),
                     summed_well: 0,
                     summed_times: Slice::empty(),
+                    again: 0,
+                    time_again: Nanos::ZERO,
                 });
                 all.len() - 1
             })
@@ -161,9 +166,12 @@ impl<'a> Tallies<'a> {
         let failures = failures.fold(summed.other_failures, |all, it| all.saturating_add(it.1));
         let well = summed.timed.saturating_sub(failures);
         tally.summed_well = tally.summed_well.saturating_add(well);
-        for (time, count) in &summed.times {
+        let details = &summed.details;
+        for (time, count) in &details.times {
             tally.summed_times.count_alike(*time, *count);
         }
+        tally.again = tally.again.saturating_add(details.again);
+        tally.time_again += details.time_again;
         let name = |code: &Option<u64>| match code {
             Some(code) => codes::name(call, *code),
             None => codes::LEFT.to_owned(),
@@ -237,6 +245,8 @@ fn call(tally: &FunctionTally, listed: Option<&Series>) -> record::Call {
         self_ns: tally.own,
         p50_ns: quantile(0.5),
         p99_ns: quantile(0.99).filter(|_| well.completed >= 100),
+        asked_again: Some(tally.again).filter(|again| *again > 0),
+        asked_again_ns: Some(tally.time_again).filter(|_| tally.again > 0),
     }
 }
 
@@ -270,6 +280,8 @@ fn call_case(call: &record::Call, tally: &FunctionTally) -> record::CaseResult {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use tapstone_events::SummedDetails;
 
     use super::*;
     use crate::synthetic::{Story, millis};
@@ -345,7 +357,7 @@ mod tests {
             own: millis(15),
             failed: failed.to_vec(),
             other_failures,
-            times: Vec::new(),
+            details: SummedDetails::default(),
         };
         let most = SummedCalls { count: u64::MAX, ..summed(&[(None, u64::MAX)], 0) };
         timeline.summed = vec![summed(&[(Some(0x30), 3), (None, 1)], 2), summed(&[], 0)];
@@ -407,14 +419,20 @@ mod tests {
             own: millis(600),
             failed: vec![(Some(0x30), failed)],
             other_failures: 0,
-            times: times.iter().map(|(time, count)| (millis(*time), *count)).collect(),
+            details: SummedDetails {
+                times: times.iter().map(|(time, count)| (millis(*time), *count)).collect(),
+                again: 40,
+                time_again: millis(120),
+            },
         };
         let some = summed(&[(3, 100), (9, 20)], 34);
         timeline.summed = vec![some.clone()];
         let (p50, p99) = quantiles(&timeline);
         assert!(near(p50, millis(3)) && near(p99, millis(9)), "150 of 166: {p50:?} {p99:?}");
         timeline.summed = vec![some.clone(), some];
-        timeline.summed[0].times.clear();
+        timeline.summed[0].details.times.clear();
         assert_eq!(quantiles(&timeline), (None, None), "150 of 302");
+        let (table, _) = calls(&timeline, &owners::of_threads(&timeline));
+        assert_eq!((table[0].asked_again, table[0].asked_again_ns), (Some(80), Some(millis(240))));
     }
 }

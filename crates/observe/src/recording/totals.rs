@@ -6,7 +6,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use tapstone_events::SummedCalls;
+use tapstone_events::{SummedCalls, SummedDetails};
 use tapstone_measure::units::Nanos;
 use tapstone_probe_core::times::{BUCKETS, CallTimes, middle_of};
 use tapstone_probe_core::totals::{CallTotals, FAILURES, Failures, LEFT};
@@ -28,24 +28,28 @@ pub(super) fn summed_from(file: &File, scale: &Scale) -> io::Result<Option<Nanos
     Ok((from != 0).then(|| scale.moment(from)))
 }
 
-/// How long calls took that were summed, by process, thread and stub: so many near each time.
-pub(super) type Times = HashMap<(u32, u32, u64), Vec<(Nanos, u64)>>;
+/// What is known of summed calls one by one, by process, thread and stub.
+pub(super) type Details = HashMap<(u32, u32, u64), SummedDetails>;
 
 /// The times of a chunk.
-pub(super) fn summed_times(
+pub(super) fn summed_details(
     file: &File,
     scale: &Scale,
     chunk: &RecordingChunk,
-) -> io::Result<Times> {
+) -> io::Result<Details> {
     let content = chunk.content(file)?;
     let of_function = |times: &[u8]| {
         let slot_and_one = word(times, offset_of!(CallTimes, slot_and_one));
-        let counts = (0..BUCKETS).map(|bucket| {
+        let counted = (0..BUCKETS).map(|bucket| {
             let at = offset_of!(CallTimes, counts) + bucket * WORD;
             (scale.duration(middle_of(bucket)), word(times, at))
         });
-        let counts = counts.filter(|(_, count)| *count > 0).collect();
-        ((chunk.process, chunk.thread, slot_and_one), counts)
+        let details = SummedDetails {
+            times: counted.filter(|(_, count)| *count > 0).collect(),
+            again: word(times, offset_of!(CallTimes, again)),
+            time_again: scale.duration(word(times, offset_of!(CallTimes, time_again))),
+        };
+        ((chunk.process, chunk.thread, slot_and_one), details)
     };
     Ok(content.chunks_exact(size_of::<CallTimes>()).map(of_function).collect())
 }
@@ -55,13 +59,13 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The sums of a chunk, of those functions that its program has declared, with what is taken out of
-/// `times`.
+/// `details`.
 pub(super) fn summed_calls(
     file: &File,
     scale: &Scale,
     images: &ProgramImages,
     chunk: &RecordingChunk,
-    times: &mut Times,
+    details: &mut Details,
 ) -> io::Result<Vec<SummedCalls>> {
     let content = chunk.content(file)?;
     let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
@@ -88,7 +92,9 @@ pub(super) fn summed_calls(
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
             other_failures: word(offset_of!(CallTotals, other_failures)),
-            times: times.remove(&(chunk.process, chunk.thread, slot_and_one)).unwrap_or_default(),
+            details: details
+                .remove(&(chunk.process, chunk.thread, slot_and_one))
+                .unwrap_or_default(),
         })
     });
     Ok(all.collect())

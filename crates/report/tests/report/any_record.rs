@@ -119,10 +119,11 @@ prop_compose! {
         (count, per_operation, failed) in (any::<u64>(), of(number()), counts()),
         (total_ns, timed, self_ns) in (nanos(), of(any::<u64>()), nanos()),
         (p50_ns, p99_ns) in (of(nanos()), of(nanos())),
+        (asked_again, asked_again_ns) in (of(any::<u64>()), of(nanos())),
     ) -> Call {
         Call {
             module, layer, function, count, per_operation, failed, total_ns, timed, self_ns, p50_ns,
-            p99_ns,
+            p99_ns, asked_again, asked_again_ns,
         }
     }
 }

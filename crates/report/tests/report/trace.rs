@@ -81,6 +81,8 @@ fn calls() -> Vec<Call> {
         self_ns: Nanos(own_ns),
         p50_ns: None,
         p99_ns: None,
+        asked_again: None,
+        asked_again_ns: None,
     };
     let opensc = "opensc-pkcs11.so";
     let client = "libpcsclite.so.1";
