@@ -162,6 +162,7 @@ impl<S: ReaderStream> VpcdReader<S> {
     /// Acknowledges in this way from now on.
     #[must_use]
     pub fn acknowledging(self, acknowledge: Acknowledge) -> Self {
+        self.stream.acknowledge(acknowledge);
         Self { acknowledge, ..self }
     }
 
@@ -270,6 +271,11 @@ impl<S: ReaderStream> VpcdReader<S> {
         let mut message = Vec::with_capacity(2 + bytes.len());
         message.extend((bytes.len() as u16).to_be_bytes());
         message.extend(bytes);
+        // An acknowledgement that was put off has ended that. The next question may be there before
+        // this side reads again.
+        if self.acknowledge == Acknowledge::Delayed {
+            self.stream.acknowledge(self.acknowledge);
+        }
         match self.stream.write_all(&message) {
             // The next read finds the end of the connection.
             Err(error) if closed(&error) => Ok(()),

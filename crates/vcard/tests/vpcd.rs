@@ -59,8 +59,8 @@ fn serve_so(
 ) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let driver = thread::spawn(move || driver(Driver(listener.accept().unwrap().0)));
     let mut reader = VpcdReader::connect("127.0.0.1", port).unwrap().acknowledging(acknowledge);
+    let driver = thread::spawn(move || driver(Driver(listener.accept().unwrap().0)));
     let mut inserted = 0;
     let served = reader.serve(&mut card, || inserted += 1).unwrap();
     // The driver must see the end of the connection too.
