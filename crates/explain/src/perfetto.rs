@@ -24,7 +24,7 @@ use self::packets::{Packets, Title, Track};
 use self::proto::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 pub use self::system_calls::{SystemCallSlice, system_calls};
 use crate::exchanges;
-use crate::timeline::{Family, Thread, Timeline};
+use crate::timeline::{Family, Place, Thread, Timeline};
 use crate::tree::{Node, Tree};
 
 /// Writes a trace, with the [system calls](system_calls()) that were seen or none.
@@ -123,8 +123,14 @@ impl<W: Write> TraceWriter<'_, W> {
             let (title, arguments) = match node {
                 Node::Span(at) => {
                     let span = &thread.spans[at as usize];
-                    let arguments =
-                        arguments::of_span(&mut self.packets, self.timeline, span, &self.commands);
+                    let injected = thread.injected.get(&Place::new(at)).copied();
+                    let arguments = arguments::of_span(
+                        &mut self.packets,
+                        self.timeline,
+                        span,
+                        injected,
+                        &self.commands,
+                    );
                     (self.title(span.call), arguments)
                 }
                 Node::Leaf(at) => {

@@ -154,8 +154,8 @@ impl OpenThread {
             Event::Libc(calls) => self.libc(&calls),
             Event::Injected { at, time } => {
                 self.seen(at);
-                if let Some((open, _)) = self.open.last() {
-                    self.thread.spans[*open as usize].injected += time;
+                if let Some((open, _)) = self.open.last().filter(|_| time > Nanos::ZERO) {
+                    *self.thread.injected.entry(Place::new(*open)).or_default() += time;
                 }
             }
             Event::Program(_)
@@ -216,7 +216,6 @@ impl OpenThread {
             exchange,
             text: begun.reader,
             on_token: begun.on_token,
-            injected: Nanos::ZERO,
         };
         self.open.push((self.thread.spans.len() as u32, begun.stub));
         self.thread.spans.push(span);
@@ -339,6 +338,34 @@ mod tests {
         let spans = &timeline.threads[0].spans;
         assert_eq!(spans.len(), 3);
         assert!(spans.iter().all(|span| span.start <= span.end), "{spans:?}");
+    }
+
+    #[test]
+    fn injected_time_is_that_of_the_innermost_open_call() {
+        let injected = |at, time| Event::Injected { at: Nanos(at), time: Nanos(time) };
+        let ended = Event::CallEnded(CallEnded {
+            at: Nanos(300),
+            stub: StubId(2),
+            end: End::Returned,
+            result: 0,
+            outcome: CallOutcome::Made(0),
+        });
+        let mut events = vec![
+            injected(90, 1),
+            begun(100, 1),
+            injected(105, 0),
+            begun(110, 2),
+            injected(200, 40),
+            injected(210, 2),
+            ended,
+        ];
+        let Ok(timeline) = read_timeline(&Made { events: events.clone(), ..Made::default() });
+        let times: Vec<_> = timeline.threads[0].injected.clone().into_iter().collect();
+        assert_eq!(times, [(Place::new(1), Nanos(42))]);
+        events.push(injected(350, 7));
+        let Ok(timeline) = read_timeline(&Made { events, ..Made::default() });
+        let times: Vec<_> = timeline.threads[0].injected.clone().into_iter().collect();
+        assert_eq!(times, [(Place::new(0), Nanos(7)), (Place::new(1), Nanos(42))]);
     }
 
     #[test]

@@ -24,7 +24,6 @@ fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
         exchange: None,
         text: None,
         on_token: false,
-        injected: Nanos::ZERO,
     }
 }
 
@@ -92,16 +91,15 @@ pub(crate) fn signature() -> Timeline {
                     transmit(2650, 2850, 1, 0x8010_0016),
                 ],
                 leaves: vec![polls, poll],
-                callers: Vec::new(),
+                ..Thread::default()
             },
             Thread {
                 process: 4211,
                 id: 4212,
                 start: Nanos(2000),
                 end: Nanos(2400),
-                spans: Vec::new(),
                 leaves: vec![open],
-                callers: Vec::new(),
+                ..Thread::default()
             },
         ],
         calls: vec![
@@ -142,6 +140,6 @@ prop_compose! {
             ..leaf(*start, start + length, 3, parent(spans.len(), index))
         };
         let leaves = leaves.iter().map(of_libc).collect();
-        Thread { process: 4211, id: 4211, start: Nanos(0), end: Nanos(wall), spans, leaves, callers: Vec::new() }
+        Thread { process: 4211, id: 4211, end: Nanos(wall), spans, leaves, ..Thread::default() }
     }
 }

@@ -149,7 +149,6 @@ impl ThreadStory<'_> {
             answer: 0,
             exchange: None,
             text: None,
-            injected: Nanos::ZERO,
             on_token: false,
         };
         self.open.push(self.thread.spans.len() as u32);
@@ -171,6 +170,13 @@ impl ThreadStory<'_> {
     /// When none has begun.
     pub fn last_span(&mut self) -> &mut Span {
         self.thread.spans.last_mut().expect("a call has begun")
+    }
+
+    /// A fix put this much of its time into the call that began last.
+    pub fn injects(&mut self, time: Nanos) -> &mut Self {
+        let last = Place::new(self.thread.spans.len() as u32 - 1);
+        self.thread.injected.insert(last, time);
+        self
     }
 
     /// The innermost open call returns 0.

@@ -4,7 +4,7 @@
 //! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
 //! is a call of libc inside one or outside of all, or many short ones of the same kind in a row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tapstone_measure::units::Nanos;
 
@@ -85,6 +85,9 @@ pub struct Thread {
     pub spans: Vec<Span>,
     /// In the order of their beginnings.
     pub leaves: Vec<Leaf>,
+    /// Time that a fix put into calls, by their places in `spans`. Calls into which it put none are
+    /// not here.
+    pub injected: BTreeMap<Place, Nanos>,
     /// Where the first calls of each place came from, in the order of their beginnings.
     pub callers: Vec<CalledFrom>,
 }
@@ -126,12 +129,10 @@ pub struct Span {
     pub text: Option<TextId>,
     /// It made an object that stays on the token (CKA_TOKEN).
     pub on_token: bool,
-    /// Time that a fix put into it.
-    pub injected: Nanos,
 }
 
 /// There are millions of them.
-const _: () = assert!(size_of::<Span>() <= 88);
+const _: () = assert!(size_of::<Span>() <= 80);
 
 /// A libc call, or many.
 #[derive(Clone, Copy, Debug)]
@@ -269,6 +270,9 @@ impl Thread {
         for leaf in &mut self.leaves {
             leaf.parent = leaf.parent.and_then(|parent| places[parent.index()]);
         }
+        let injected = std::mem::take(&mut self.injected).into_iter();
+        self.injected =
+            injected.filter_map(|(place, time)| Some((places[place.index()]?, time))).collect();
         self.spans = kept;
         self.start = self.start.max(start);
         self.end = self.end.min(end).max(start);
@@ -301,5 +305,53 @@ impl Span {
     /// It returned then; not before it was called, whatever a file says.
     pub(crate) fn end_at(&mut self, moment: Nanos) {
         self.end = moment.max(self.start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::{Story, millis};
+
+    #[test]
+    fn injected_time_stays_with_its_call() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").advance(millis(4)).injects(millis(1)).exit();
+                told.enter("C_Login").advance(millis(2));
+                told.enter("SCardStatus").advance(millis(4)).injects(millis(3)).exit().exit();
+                told.enter("C_Sign").advance(millis(8)).injects(millis(2)).exit();
+            })
+            .timeline();
+        let thread = &mut timeline.threads[0];
+        let times: Vec<_> = thread.injected.clone().into_iter().collect();
+        let at = Place::new;
+        assert_eq!(times, [(at(0), millis(1)), (at(2), millis(3)), (at(3), millis(2))]);
+        // Without the first call, and then without the last.
+        thread.keep_within(millis(4), millis(18));
+        let times: Vec<_> = thread.injected.clone().into_iter().collect();
+        assert_eq!(times, [(at(1), millis(3)), (at(2), millis(2))]);
+        thread.keep_within(millis(4), millis(10));
+        let times: Vec<_> = thread.injected.clone().into_iter().collect();
+        assert_eq!((thread.spans.len(), times), (2, vec![(at(1), millis(3))]));
+        assert_eq!(thread.spans[1].start, millis(6));
+    }
+
+    #[test]
+    fn injected_time_of_a_daemon_is_taken_in() {
+        let told = |calls: u64| {
+            let mut story = Story::new();
+            story.thread(|told| {
+                for _ in 0..calls {
+                    told.enter("C_Sign").advance(millis(4)).injects(millis(1)).exit();
+                }
+            });
+            story.timeline()
+        };
+        let mut timeline = told(1);
+        timeline.take_in(told(2));
+        let injected: Vec<_> = timeline.threads.iter().map(|it| it.injected.clone()).collect();
+        let one = BTreeMap::from([(Place::new(0), millis(1))]);
+        assert_eq!(injected, [one.clone(), one]);
     }
 }

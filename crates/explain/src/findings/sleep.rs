@@ -131,12 +131,13 @@ fn entry<'s, 'a>(scene: &Scene<'a>, into: &'s mut Sleeps<'a>, span: &Span) -> &'
 fn injected<'a>(scene: &Scene<'a>) -> Sleeps<'a> {
     let mut sleeps = Sleeps::new();
     for (number, thread) in scene.threads() {
-        for span in &thread.spans {
-            if span.injected == Nanos::ZERO || !scene.counts(number, span.start) {
+        for (place, time) in &thread.injected {
+            let span = &thread.spans[place.index()];
+            if !scene.counts(number, span.start) {
                 continue;
             }
             // Moments are rounded.
-            let start = (span.end - span.injected).max(span.start);
+            let start = (span.end - *time).max(span.start);
             let sleep = Removed { thread: number, start, end: span.end };
             entry(scene, &mut sleeps, span).add(sleep);
         }
@@ -221,8 +222,7 @@ mod tests {
     fn injected_time_is_said_to_be() {
         let timeline = one(|told| {
             for _ in 0..2 {
-                told.enter("C_Sign").advance(millis(4)).last_span().injected = millis(3);
-                told.exit();
+                told.enter("C_Sign").advance(millis(4)).injects(millis(3)).exit();
             }
         });
         let finding = only(whole(&timeline, find));

@@ -149,10 +149,7 @@ mod together {
             6 => told.enter("C_Sign").leaf("pthread_mutex_lock", time).advance(time).exit(),
             7 => told.makes("C_OpenSession", 1, object, time),
             8 => told.call("C_SignInit", object % 2, time).call("C_Sign", object % 2, millis(1)),
-            _ => {
-                told.enter("C_Login").advance(time).last_span().injected = time;
-                told.exit()
-            }
+            _ => told.enter("C_Login").advance(time).injects(time).exit(),
         };
     }
 

@@ -17,11 +17,12 @@ use crate::timeline::{CalledFunction, End, Family, Kind, Leaf, On, Span, Timelin
 
 type Arguments = Vec<DebugAnnotation>;
 
-/// Of a call of PKCS#11, PC/SC or a driver.
+/// Of a call of PKCS#11, PC/SC or a driver, and the time that a fix put into it.
 pub(super) fn of_span<W: Write>(
     to: &mut Packets<W>,
     timeline: &Timeline,
     span: &Span,
+    injected: Option<Nanos>,
     commands: &[Described],
 ) -> Arguments {
     let call = timeline.call(span.call);
@@ -65,8 +66,8 @@ pub(super) fn of_span<W: Write>(
     if span.end_kind == End::Replaced {
         arguments.push(to.truth("answered_by_a_fix"));
     }
-    if span.injected > Nanos::ZERO {
-        arguments.push(to.number("injected_ns", span.injected.0));
+    if let Some(time) = injected {
+        arguments.push(to.number("injected_ns", time.0));
     }
     arguments
 }
