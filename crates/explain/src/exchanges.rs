@@ -16,7 +16,7 @@ pub fn described(timeline: &Timeline) -> Vec<Described> {
     let mut cards: HashMap<(u32, u64), Interpreter> = HashMap::new();
     for (process, span) in in_order(timeline) {
         let card = cards.entry((process, span.handle)).or_default();
-        match span.exchange {
+        match span.exchange() {
             Some(id) => {
                 let exchange = timeline.exchange(id);
                 let name = card.exchange(&exchange.command, StatusWord(exchange.status));
@@ -34,7 +34,7 @@ fn in_order(timeline: &Timeline) -> Vec<(u32, &Span)> {
     let mut spans: Vec<(u32, &Span)> = Vec::new();
     for thread in &timeline.threads {
         let telling = thread.spans.iter().filter(|span| {
-            span.exchange.is_some() || resets(timeline.call(span.call).function, span)
+            span.exchange().is_some() || resets(timeline.call(span.call).function, span)
         });
         spans.extend(telling.map(|span| (thread.process, span)));
     }
@@ -74,7 +74,7 @@ mod tests {
         let start = Nanos(2610);
         let end = Nanos(2620);
         let ends =
-            Span { start, end, call, detail: disposition, exchange: None, parent: None, ..of_card };
+            Span { start, end, call, detail: disposition, about: None, parent: None, ..of_card };
         timeline.threads[1].process = process;
         timeline.threads[1].spans.push(ends);
         timeline

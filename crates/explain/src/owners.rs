@@ -197,7 +197,7 @@ impl<'a> Drivers<'a> {
             let is_driver = |span: &&Span| timeline.call(span.call).family == Family::Driver;
             for span in thread.spans.iter().filter(is_driver) {
                 all.callers.insert(thread.process);
-                all.transmits.extend(span.exchange.is_some().then_some((thread, span)));
+                all.transmits.extend(span.exchange().is_some().then_some((thread, span)));
             }
         }
         all.transmits.sort_by_key(|(_, span)| span.start);
@@ -213,14 +213,14 @@ impl<'a> Drivers<'a> {
         let mut found = HashMap::new();
         for (at, span) in client.spans.iter().enumerate() {
             let is_client = timeline.call(span.call).family == Family::Pcsc;
-            let Some(exchange) = span.exchange.filter(|_| is_client) else { continue };
+            let Some(exchange) = span.exchange().filter(|_| is_client) else { continue };
             let first = self.transmits.partition_point(|(_, driver)| driver.start < span.start);
             let inside = self.transmits[first..].iter();
             let same = inside.take_while(|(_, driver)| driver.start < span.end).filter(
                 |(thread, driver)| {
                     thread.process != client.process
                         && driver.end <= span.end
-                        && driver.exchange.is_some_and(|other| {
+                        && driver.exchange().is_some_and(|other| {
                             timeline.exchange(other).command == timeline.exchange(exchange).command
                         })
                 },

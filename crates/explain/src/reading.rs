@@ -7,7 +7,9 @@ use tapstone_events::{
 };
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{Exchange, ExchangeId, Leaf, Place, RunningTime, Span, Thread, Timeline};
+use crate::timeline::{
+    About, Exchange, ExchangeId, Leaf, Place, RunningTime, Span, Thread, Timeline,
+};
 
 /// Reads what was observed of a run.
 ///
@@ -201,6 +203,7 @@ impl OpenThread {
             });
             ExchangeId(Place::new(exchanges.len() as u32 - 1))
         });
+        let reader = begun.reader.map(About::reader);
         let span = Span {
             start: begun.at,
             end: Nanos::NEVER,
@@ -213,8 +216,7 @@ impl OpenThread {
             operand: begun.operand,
             made: 0,
             answer: 0,
-            exchange,
-            text: begun.reader,
+            about: exchange.map(About::exchange).or(reader),
             on_token: begun.on_token,
         };
         self.open.push((self.thread.spans.len() as u32, begun.stub));
@@ -236,7 +238,7 @@ impl OpenThread {
         span.end_at(ended.at);
         span.end_kind = ended.end;
         span.result = ended.result;
-        match (ended.outcome, span.exchange) {
+        match (ended.outcome, span.exchange()) {
             (CallOutcome::Response { bytes, status, digest }, Some(exchange)) => {
                 let exchange = &mut exchanges[exchange.0.index()];
                 exchange.received = bytes;

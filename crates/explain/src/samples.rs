@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{
-    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Place, Program,
-    Span, TextId, Thread, Timeline,
+    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Place,
+    Program, Span, TextId, Thread, Timeline,
 };
 
 fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
@@ -21,8 +21,7 @@ fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
         operand: 0,
         made: 0,
         answer: 0,
-        exchange: None,
-        text: None,
+        about: None,
         on_token: false,
     }
 }
@@ -58,7 +57,7 @@ pub(crate) fn signature() -> Timeline {
     let poll = Leaf { on: On::Service, b: u64::MAX, ..leaf(2650, 2850, 3, Some(3)) };
     let open = Leaf { text: Some(TextId(Place::new(0))), result: 3, ..leaf(2100, 2200, 4, None) };
     let transmit = |start, end, exchange, result| Span {
-        exchange: Some(ExchangeId(Place::new(exchange))),
+        about: Some(About::exchange(ExchangeId(Place::new(exchange)))),
         result,
         ..span(start, end, 2, Some(1))
     };

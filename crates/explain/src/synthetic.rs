@@ -18,8 +18,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_events::FUNCTIONS;
 
 use crate::timeline::{
-    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Place, Program, Span,
-    TextId, Thread, Timeline,
+    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Place, Program,
+    Span, TextId, Thread, Timeline,
 };
 
 /// A length of so many microseconds.
@@ -147,8 +147,7 @@ impl ThreadStory<'_> {
             operand: 0,
             made: 0,
             answer: 0,
-            exchange: None,
-            text: None,
+            about: None,
             on_token: false,
         };
         self.open.push(self.thread.spans.len() as u32);
@@ -226,7 +225,7 @@ impl ThreadStory<'_> {
             answer: (digest(response) >> 32) as u32,
         };
         self.enter("SCardTransmit").given(card, 0).advance(time);
-        self.last_span().exchange = Some(self.builder.exchange(exchange));
+        self.last_span().about = Some(About::exchange(self.builder.exchange(exchange)));
         self.exit()
     }
 
@@ -267,7 +266,7 @@ impl ThreadStory<'_> {
     /// SCardConnect to a reader.
     pub fn connect(&mut self, context: u64, reader: &str, card: u64, time: Nanos) -> &mut Self {
         let id = self.builder.text(reader.as_bytes());
-        self.makes("SCardConnect", context, card, time).last_span().text = Some(id);
+        self.makes("SCardConnect", context, card, time).last_span().about = Some(About::reader(id));
         self
     }
 

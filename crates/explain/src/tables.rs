@@ -98,7 +98,7 @@ pub fn uses_pcsc(timeline: &Timeline) -> bool {
 #[must_use]
 pub fn virtual_reader(timeline: &Timeline) -> Option<String> {
     let spans = timeline.threads.iter().flat_map(|thread| &thread.spans);
-    let mut readers = spans.filter_map(|span| span.text).map(|text| timeline.text(text));
+    let mut readers = spans.filter_map(|span| span.text()).map(|text| timeline.text(text));
     let reader = readers
         .find(|reader| reader.starts_with(tapstone_names::pcsc::VIRTUAL_READER.as_bytes()))?;
     Some(String::from_utf8_lossy(reader).into_owned())
@@ -112,7 +112,7 @@ fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
     // The daemon's side of an exchange is not another one.
     let clients = spans.filter(|span| timeline.call(span.call).family == Family::Pcsc);
     let mut seen = BTreeSet::new();
-    for (span, id) in clients.filter_map(|span| Some((span, span.exchange?))) {
+    for (span, id) in clients.filter_map(|span| Some((span, span.exchange()?))) {
         let exchange = timeline.exchange(id);
         let name = &names[id.0.index()];
         let header: String =

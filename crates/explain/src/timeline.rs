@@ -4,6 +4,8 @@
 //! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
 //! is a call of libc inside one or outside of all, or many short ones of the same kind in a row.
 
+mod span;
+
 use std::collections::{BTreeMap, HashMap};
 
 use tapstone_measure::units::Nanos;
@@ -13,6 +15,9 @@ pub use tapstone_events::{
     WatchCost,
 };
 use tapstone_events::{ProcessEnd, SummedCalls, UnseenProgram};
+
+pub(crate) use self::span::About;
+pub use self::span::Span;
 
 /// All that was observed of one run, thread by thread.
 #[derive(Clone, Debug, Default)]
@@ -95,44 +100,6 @@ pub struct Thread {
 /// An index into [`Timeline::exchanges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId(pub Place);
-
-/// A call of PKCS#11, PC/SC or a reader driver.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// When the call began, on CLOCK_MONOTONIC.
-    pub start: Nanos,
-    /// Its end; the thread's when it never returned.
-    pub end: Nanos,
-    /// The function that was called.
-    pub call: FunctionId,
-    /// The call around it: an index into the thread's spans.
-    pub parent: Option<Place>,
-    /// Whether it returned, was cut short, or was never seen to end.
-    pub end_kind: End,
-    /// What it returned: CK_RV, or the error code of PC/SC or the driver.
-    pub result: u64,
-    /// Its first argument: a session, a context, a card.
-    pub handle: u64,
-    /// Its second: a mechanism, a slot, a time limit in milliseconds; of C_FindObjectsInit a digest
-    /// of the template.
-    pub detail: u64,
-    /// Of a call of PKCS#11 what it works on, as in `CallBegun::operand`: the bytes of a message, or
-    /// of a part of one.
-    pub operand: u64,
-    /// What it made: a session, a card, a context, or a number of objects.
-    pub made: u64,
-    /// A digest of the objects that C_FindObjects found; 0 of all else.
-    pub answer: u32,
-    /// What it said to a card.
-    pub exchange: Option<ExchangeId>,
-    /// A reader's name, where it takes one.
-    pub text: Option<TextId>,
-    /// It made an object that stays on the token (CKA_TOKEN).
-    pub on_token: bool,
-}
-
-/// There are millions of them.
-const _: () = assert!(size_of::<Span>() <= 80);
 
 /// A libc call, or many.
 #[derive(Clone, Copy, Debug)]
@@ -237,9 +204,7 @@ impl Timeline {
             thread.keep_within(self.started, self.ended);
             for span in &mut thread.spans {
                 span.call.0 += calls;
-                span.text = span.text.map(|id| TextId(Place::new(id.0.get() + texts)));
-                span.exchange =
-                    span.exchange.map(|id| ExchangeId(Place::new(id.0.get() + exchanges)));
+                span.about = span.about.map(|it| it.renumbered(exchanges, texts));
             }
             for leaf in &mut thread.leaves {
                 leaf.call.0 += calls;
@@ -292,19 +257,6 @@ impl Thread {
             next = span.parent;
             Some(span)
         })
-    }
-}
-
-impl Span {
-    /// From entry to return.
-    #[must_use]
-    pub fn time(&self) -> Nanos {
-        self.end - self.start
-    }
-
-    /// It returned then; not before it was called, whatever a file says.
-    pub(crate) fn end_at(&mut self, moment: Nanos) {
-        self.end = moment.max(self.start);
     }
 }
 

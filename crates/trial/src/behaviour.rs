@@ -87,7 +87,7 @@ fn called(timeline: &Timeline, thread: &Thread) -> Vec<Called> {
             function: call.function,
             module: call.module.clone(),
             returned: codes::failure(timeline, span).unwrap_or_else(|| "OK".to_owned()),
-            status: span.exchange.map_or(0, |exchange| timeline.exchange(exchange).status),
+            status: span.exchange().map_or(0, |exchange| timeline.exchange(exchange).status),
         }
     });
     called.collect()

@@ -24,7 +24,7 @@ fn refused(timeline: &Timeline, span: &Span) -> Option<String> {
             refused.then(|| format!("{} returned {rv}", call.function))
         }
         Family::Pcsc | Family::Driver => {
-            let exchange = timeline.exchange(span.exchange?);
+            let exchange = timeline.exchange(span.exchange()?);
             let name = secret_command(exchange)?;
             // Without data it asks for the count of tries and changes nothing. With data, cards say
             // in many ways that it was wrong: 63Cx, 6300, 6983 (ISO 7816-4, 5.6), 6982 (OpenPGP),
@@ -78,7 +78,7 @@ fn written(timeline: &Timeline, span: &Span) -> Option<String> {
         Family::Pkcs11 if makes_object(call.function) || changes_token(call.function) => {
             call.function
         }
-        Family::Pcsc | Family::Driver => return written_by(timeline.exchange(span.exchange?)),
+        Family::Pcsc | Family::Driver => return written_by(timeline.exchange(span.exchange()?)),
         _ => return None,
     };
     Some(name.to_owned())

@@ -125,7 +125,7 @@ fn since(timeline: &Timeline, moment: Nanos) -> Nanos {
 /// `SCardTransmit: GET DATA, X.509 certificate for card authentication`.
 fn call_name(timeline: &Timeline, span: &Span, commands: &[Described]) -> String {
     let function = timeline.call(span.call).function;
-    let Some(command) = span.exchange.and_then(|id| commands.get(id.0.index())) else {
+    let Some(command) = span.exchange().and_then(|id| commands.get(id.0.index())) else {
         return function.to_owned();
     };
     match &command.object {

@@ -111,7 +111,7 @@ impl<'a> CardsSeen<'_, 'a> {
         let handle = (process, span.handle);
         match self.scene.timeline.call(span.call).function {
             "SCardConnect" => {
-                let card = CardSeen { reader: span.text, ..CardSeen::default() };
+                let card = CardSeen { reader: span.text(), ..CardSeen::default() };
                 self.cards.insert((process, span.made), card);
             }
             // It did not go to the card.
@@ -144,7 +144,7 @@ impl<'a> CardsSeen<'_, 'a> {
 
     /// A command and its response.
     fn transmit(&mut self, thread: usize, span: &'a Span, handle: Handle) {
-        let Some(id) = span.exchange else { return };
+        let Some(id) = span.exchange() else { return };
         let exchange = self.scene.timeline.exchange(id);
         self.sent += u64::from(self.scene.counts(thread, span.start));
         match exchange.command.get(1) {

@@ -164,7 +164,7 @@ impl Thing {
     fn object(&self, span: &Span) -> u64 {
         match self.open {
             "C_OpenSession" => span.handle,
-            "SCardConnect" => span.text.map_or(0, |reader| u64::from(reader.0.get())),
+            "SCardConnect" => span.text().map_or(0, |reader| u64::from(reader.0.get())),
             _ => 0,
         }
     }
@@ -291,7 +291,7 @@ fn selections(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
     for open in opened {
         let mut is_again = None;
         for span in spans_from(&scene.timeline.threads[open.thread], open.end) {
-            let exchange = span.exchange.map(|id| scene.timeline.exchange(id));
+            let exchange = span.exchange().map(|id| scene.timeline.exchange(id));
             let instruction = exchange.and_then(|exchange| exchange.command.get(1).copied());
             is_again = match (instruction, exchange, is_again) {
                 (Some(SELECT), Some(exchange), _) => Some(!known.insert(exchange.digest)),

@@ -45,10 +45,10 @@ pub(super) fn of_span<W: Write>(
             if name == "objects" { span.made.to_string() } else { format!("{:#x}", span.made) };
         arguments.push(to.text(name, &text));
     }
-    if let Some(reader) = span.text {
+    if let Some(reader) = span.text() {
         arguments.push(to.text("reader", &String::from_utf8_lossy(timeline.text(reader))));
     }
-    if let Some(id) = span.exchange {
+    if let Some(id) = span.exchange() {
         let exchange = timeline.exchange(id);
         let described = &commands[id.0.index()];
         arguments.push(to.text("command", described.name));
