@@ -8,7 +8,7 @@ use tapstone_events::{
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{
-    About, Exchange, ExchangeId, Leaf, Place, RunningTime, Span, Thread, Timeline,
+    About, Exchange, ExchangeId, Leaf, Outcome, Place, RunningTime, Span, Thread, Timeline,
 };
 
 /// Reads what was observed of a run.
@@ -214,8 +214,7 @@ impl OpenThread {
             handle: begun.handle,
             detail: begun.detail,
             operand: begun.operand,
-            made: 0,
-            answer: 0,
+            outcome: Outcome::NOTHING,
             about: exchange.map(About::exchange).or(reader),
             on_token: begun.on_token,
         };
@@ -245,10 +244,9 @@ impl OpenThread {
                 exchange.status = status;
                 exchange.answer = digest;
             }
-            (CallOutcome::Made(made), None) => span.made = made,
+            (CallOutcome::Made(made), None) => span.outcome = Outcome::made(made),
             (CallOutcome::Found { count, digest }, None) => {
-                span.made = u64::from(count);
-                span.answer = digest;
+                span.outcome = Outcome::found(count, digest);
             }
             // A beginning and an end that tell of different functions.
             _ => {}

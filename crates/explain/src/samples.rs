@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{
-    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Place,
-    Program, Span, TextId, Thread, Timeline,
+    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Outcome,
+    Place, Program, Span, TextId, Thread, Timeline,
 };
 
 fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
@@ -19,8 +19,7 @@ fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
         handle: 7,
         detail: 0,
         operand: 0,
-        made: 0,
-        answer: 0,
+        outcome: Outcome::NOTHING,
         about: None,
         on_token: false,
     }

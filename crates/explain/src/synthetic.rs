@@ -18,8 +18,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_events::FUNCTIONS;
 
 use crate::timeline::{
-    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Place, Program,
-    Span, TextId, Thread, Timeline,
+    About, CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Leaf, On, Outcome, Place,
+    Program, Span, TextId, Thread, Timeline,
 };
 
 /// A length of so many microseconds.
@@ -145,8 +145,7 @@ impl ThreadStory<'_> {
             handle: 0,
             detail: 0,
             operand: 0,
-            made: 0,
-            answer: 0,
+            outcome: Outcome::NOTHING,
             about: None,
             on_token: false,
         };
@@ -169,6 +168,18 @@ impl ThreadStory<'_> {
     /// When none has begun.
     pub fn last_span(&mut self) -> &mut Span {
         self.thread.spans.last_mut().expect("a call has begun")
+    }
+
+    /// The call that began last makes this.
+    pub fn gives(&mut self, made: u64) -> &mut Self {
+        self.last_span().outcome = Outcome::made(made);
+        self
+    }
+
+    /// The call that began last finds so many objects, which have this digest.
+    pub fn finds(&mut self, count: u32, digest: u32) -> &mut Self {
+        self.last_span().outcome = Outcome::found(count, digest);
+        self
     }
 
     /// A fix put this much of its time into the call that began last.
@@ -202,8 +213,7 @@ impl ThreadStory<'_> {
 
     /// The same of one that makes something.
     pub fn makes(&mut self, function: &str, handle: u64, made: u64, time: Nanos) -> &mut Self {
-        self.call(function, handle, time).last_span().made = made;
-        self
+        self.call(function, handle, time).gives(made)
     }
 
     /// SCardTransmit: a command and its response with the status word.

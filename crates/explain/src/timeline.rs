@@ -16,8 +16,8 @@ pub use tapstone_events::{
 };
 use tapstone_events::{ProcessEnd, SummedCalls, UnseenProgram};
 
-pub(crate) use self::span::About;
 pub use self::span::Span;
+pub(crate) use self::span::{About, Outcome};
 
 /// All that was observed of one run, thread by thread.
 #[derive(Clone, Debug, Default)]

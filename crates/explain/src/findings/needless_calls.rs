@@ -238,10 +238,10 @@ impl<'a> Calls<'_, 'a> {
     ) {
         match function {
             "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_CreateObject"
-                if span.made != 0 && !span.on_token =>
+                if span.made() != 0 && !span.on_token =>
             {
                 let made = MadeKey { thread, span, calls, reads: Vec::new(), uses: 0 };
-                self.keys.insert((process, module, span.made), made);
+                self.keys.insert((process, module, span.made()), made);
             }
             begins if begins.ends_with("Init") => {
                 if let Some(key) = self.keys.get_mut(&(process, module, span.operand)) {
@@ -319,7 +319,7 @@ fn destroys(scene: &Scene<'_>, stretch: &Removed) -> bool {
 /// null pointer where the answer goes.
 fn asks_for_length(function: &str, span: &Span) -> bool {
     match function {
-        "C_GetAttributeValue" => span.answer != 0 && span.made == 0,
+        "C_GetAttributeValue" => span.answer() != 0 && span.made() == 0,
         "C_Encrypt"
         | "C_Decrypt"
         | "C_Sign"

@@ -112,7 +112,7 @@ impl<'a> CardsSeen<'_, 'a> {
         match self.scene.timeline.call(span.call).function {
             "SCardConnect" => {
                 let card = CardSeen { reader: span.text(), ..CardSeen::default() };
-                self.cards.insert((process, span.made), card);
+                self.cards.insert((process, span.made()), card);
             }
             // It did not go to the card.
             "SCardTransmit" if span.end_kind == End::Replaced => {}

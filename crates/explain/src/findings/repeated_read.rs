@@ -93,7 +93,7 @@ impl<'a> Reads<'_, 'a> {
             |question: &Question<'_>| (question.process, question.module) == (process, module);
         match call.function {
             "C_OpenSession" if span.result == 0 => {
-                self.slots.insert((process, module, span.made), span.handle);
+                self.slots.insert((process, module, span.made()), span.handle);
             }
             "C_CloseSession" | "C_CloseAllSessions" | "C_Login" | "C_LoginUser" | "C_Logout" => {
                 let attributes = self
@@ -111,7 +111,7 @@ impl<'a> Reads<'_, 'a> {
                     .retain(|question, _| !is_of(question) || question.function != ATTRIBUTES);
             }
             "C_FindObjects" => {}
-            function if span.answer != 0 && span.result == 0 => {
+            function if span.answer() != 0 && span.result == 0 => {
                 let is_of_object = function == ATTRIBUTES;
                 let handle = if is_of_object {
                     self.slots.get(&(process, module, span.handle)).copied().unwrap_or_default()
@@ -130,13 +130,13 @@ impl<'a> Reads<'_, 'a> {
 
     fn asked(&mut self, thread: usize, span: &'a Span, question: Question<'a>) {
         let known = self.known.entry(question).or_insert(KnownAnswer {
-            answer: span.answer,
+            answer: span.answer(),
             count: 0,
             is_stale: false,
         });
         let was_stale = std::mem::take(&mut known.is_stale);
-        if known.answer != span.answer {
-            *known = KnownAnswer { answer: span.answer, count: 1, is_stale: false };
+        if known.answer != span.answer() {
+            *known = KnownAnswer { answer: span.answer(), count: 1, is_stale: false };
             return;
         }
         known.count += 1;
@@ -222,9 +222,7 @@ mod tests {
     /// A read of attributes: what is asked, and what is answered.
     fn read(told: &mut ThreadStory<'_>, session: u64, question: u64, answer: u32) {
         told.enter(ATTRIBUTES).given(session, question).advance(micros(400));
-        let span = told.last_span();
-        span.made = 1;
-        span.answer = answer;
+        told.finds(1, answer);
         told.exit();
     }
 
@@ -235,7 +233,7 @@ mod tests {
     /// The same in so many microseconds.
     fn ask_for(told: &mut ThreadStory<'_>, function: &str, slot: u64, answer: u32, time: u64) {
         told.enter(function).given(slot, 0).advance(micros(time));
-        told.last_span().answer = answer;
+        told.finds(0, answer);
         told.exit();
     }
 

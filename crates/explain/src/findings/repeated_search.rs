@@ -120,7 +120,7 @@ impl<'a> Searches<'_, 'a> {
         let session = (process, module, span.handle);
         match call.function {
             "C_OpenSession" if span.result == 0 => {
-                self.slots.insert((process, module, span.made), span.handle);
+                self.slots.insert((process, module, span.made()), span.handle);
             }
             "C_FindObjectsInit" if span.result == 0 && span.detail != 0 => {
                 let open = OpenSearch {
@@ -137,8 +137,8 @@ impl<'a> Searches<'_, 'a> {
             }
             "C_FindObjects" => match self.open.get_mut(&session) {
                 Some(open) if span.result == 0 && open.thread == thread => {
-                    open.answer = mixed(open.answer, u64::from(span.answer) << 32 | span.made);
-                    open.objects += span.made;
+                    open.answer = mixed(open.answer, u64::from(span.answer()) << 32 | span.made());
+                    open.objects += span.made();
                     open.calls.push(stretch_of(thread, span));
                 }
                 _ => drop(self.open.remove(&session)),
@@ -271,9 +271,7 @@ mod tests {
     fn search(told: &mut ThreadStory<'_>, session: u64, template: u64, object: u32) {
         told.enter("C_FindObjectsInit").given(session, template).advance(micros(700)).exit();
         told.enter("C_FindObjects").given(session, 0).advance(micros(200));
-        let found = told.last_span();
-        found.made = 1;
-        found.answer = object;
+        told.finds(1, object);
         told.exit();
         told.call("C_FindObjectsFinal", session, micros(100));
     }

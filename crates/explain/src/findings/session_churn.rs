@@ -152,7 +152,7 @@ impl Thing {
         match self.open {
             "C_Initialize" => 0,
             "C_Login" => span.handle,
-            _ => span.made,
+            _ => span.made(),
         }
     }
 
@@ -481,7 +481,7 @@ mod tests {
         let timeline = one(|told| {
             for session in 1..=3 {
                 told.enter_in("C_OpenSession", "proxy.so").given(SLOT, 0).advance(millis(1));
-                told.last_span().made = session;
+                told.gives(session);
                 told.enter("C_OpenSession").given(SLOT, 0).advance(millis(3)).exit().exit();
             }
         });

@@ -40,9 +40,9 @@ pub(super) fn of_span<W: Write>(
     if call.function == "SCardGetStatusChange" {
         arguments.push(to.number("time_limit_ms", span.detail));
     }
-    if let Some(name) = made(call.function).filter(|_| span.made != 0) {
+    if let Some(name) = made(call.function).filter(|_| span.made() != 0) {
         let text =
-            if name == "objects" { span.made.to_string() } else { format!("{:#x}", span.made) };
+            if name == "objects" { span.made().to_string() } else { format!("{:#x}", span.made()) };
         arguments.push(to.text(name, &text));
     }
     if let Some(reader) = span.text() {

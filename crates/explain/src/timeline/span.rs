@@ -27,10 +27,8 @@ pub struct Span {
     /// Of a call of PKCS#11 what it works on, as in `CallBegun::operand`: the bytes of a message,
     /// or of a part of one.
     pub operand: u64,
-    /// What it made: a session, a card, a context, or a number of objects.
-    pub made: u64,
-    /// A digest of the objects that C_FindObjects found; 0 of all else.
-    pub answer: u32,
+    /// What it gave beside its result.
+    pub(crate) outcome: Outcome,
     /// What it said to a card, or which reader it took.
     pub(crate) about: Option<About>,
     /// It made an object that stays on the token (CKA_TOKEN).
@@ -38,13 +36,31 @@ pub struct Span {
 }
 
 /// There are millions of them.
-const _: () = assert!(size_of::<Span>() <= 80);
+const _: () = assert!(size_of::<Span>() <= 72);
 
 impl Span {
     /// From entry to return.
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.end - self.start
+    }
+
+    /// What it made: a session, a card, a context, or a number of objects.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        match self.outcome {
+            Outcome::Made(made) => made.get(),
+            Outcome::Found { count, .. } => u64::from(count.get()),
+        }
+    }
+
+    /// A digest of the objects that C_FindObjects found; 0 of all else.
+    #[must_use]
+    pub fn answer(&self) -> u32 {
+        match self.outcome {
+            Outcome::Made(_) => 0,
+            Outcome::Found { digest, .. } => digest.get(),
+        }
     }
 
     /// What it said to a card.
@@ -68,6 +84,32 @@ impl Span {
     /// It returned then; not before it was called, whatever a file says.
     pub(crate) fn end_at(&mut self, moment: Nanos) {
         self.end = moment.max(self.start);
+    }
+}
+
+/// What a call gave beside its result, as in `CallOutcome`. A card's response is in its exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// A session, a card, a context or an object, or a length in bytes; 0 where there is nothing.
+    Made(Unaligned<u64>),
+    /// Objects of a token.
+    Found {
+        /// How many objects there are.
+        count: Unaligned<u32>,
+        /// A digest of their handles.
+        digest: Unaligned<u32>,
+    },
+}
+
+impl Outcome {
+    pub(crate) const NOTHING: Self = Self::made(0);
+
+    pub(crate) const fn made(made: u64) -> Self {
+        Self::Made(Unaligned(made))
+    }
+
+    pub(crate) const fn found(count: u32, digest: u32) -> Self {
+        Self::Found { count: Unaligned(count), digest: Unaligned(digest) }
     }
 }
 
@@ -113,6 +155,23 @@ impl<T: Copy> Unaligned<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_has_a_count_and_a_digest() {
+        assert_eq!(size_of::<Outcome>(), 9);
+        let told = |outcome| {
+            let span = Span { outcome, ..crate::samples::signature().threads[0].spans[0] };
+            (span.made(), span.answer())
+        };
+        assert_eq!(told(Outcome::NOTHING), (0, 0));
+        for made in [1, u64::from(u32::MAX), u64::from(u32::MAX) + 1, 1 << 63, u64::MAX] {
+            assert_eq!(told(Outcome::made(made)), (made, 0));
+        }
+        for (count, digest) in [(0, 0), (0, 7), (7, 0), (u32::MAX, 1), (1, u32::MAX)] {
+            assert_eq!(told(Outcome::found(count, digest)), (u64::from(count), digest));
+        }
+        assert_eq!(told(Outcome::found(u32::MAX, u32::MAX)), (u64::from(u32::MAX), u32::MAX));
+    }
 
     #[test]
     fn an_exchange_and_a_reader_are_told_apart() {

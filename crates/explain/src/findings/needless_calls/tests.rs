@@ -40,9 +40,7 @@ fn lengths_of_attributes_before_their_values_are_found() {
     let timeline = ten(|told, number| {
         for values in [0, 1] {
             told.enter("C_GetAttributeValue").given(1, 10 + number).advance(micros(100));
-            let span = told.last_span();
-            span.answer = 7;
-            span.made = values;
+            told.finds(values, 7);
             told.exit();
         }
     });
