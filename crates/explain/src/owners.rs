@@ -6,10 +6,13 @@
 //! to the lock, for another process to that. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
 //! module: a proxy and the module behind it are two owners.
 
+mod call_times;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
+pub use self::call_times::CallTimes;
 use crate::timeline::{
     CalledFunction, Family, FunctionId, Kind, Leaf, On, Place, Span, Thread, Timeline,
 };
@@ -65,10 +68,10 @@ pub struct Owners {
     pub time: BTreeMap<Owner, Nanos>,
     /// Of each span of the thread, the time that no call inside it and nothing that it waited for
     /// owns.
-    pub own: Vec<Nanos>,
+    pub own: CallTimes,
     /// Of each call of libc, the time that no span around it owns: what it waited for, or all of it
     /// outside of any.
-    pub own_leaves: Vec<Nanos>,
+    pub own_leaves: CallTimes,
 }
 
 /// Shares out the time of each thread, in the timeline's order.
@@ -81,31 +84,31 @@ pub fn of_threads(timeline: &Timeline) -> Vec<Owners> {
 fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Owners {
     let below = drivers.below(timeline, thread);
     let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
-    let mut own: Vec<Nanos> = thread.spans.iter().map(Span::time).collect();
+    let mut own: CallTimes = thread.spans.iter().map(Span::time).collect();
     let mut outside = thread.wall();
-    let mut take = |own: &mut Vec<Nanos>, parent: Option<Place>, time: Nanos| {
-        let from = match parent {
-            Some(parent) => &mut own[parent.index()],
-            None => &mut outside,
-        };
+    let mut take = |own: &mut CallTimes, parent: Option<Place>, time: Nanos| {
+        let has = parent.map_or(outside, |parent| own.get(parent.index()));
         // Moments are rounded; nobody gives more than it has.
-        let taken = time.min(*from);
-        *from = *from - taken;
+        let taken = time.min(has);
+        match parent {
+            Some(parent) => own.set(parent.index(), has - taken),
+            None => outside = has - taken,
+        }
         taken
     };
     for (at, span) in thread.spans.iter().enumerate() {
         let taken = take(&mut own, span.parent, span.time());
-        own[at] = taken;
+        own.set(at, taken);
     }
     // A process that calls a reader driver is the service.
     let is_service = drivers.callers.contains(&thread.process);
     let outside_owner = if is_service { Owner::Service } else { Owner::Program };
-    let mut own_leaves = vec![Nanos::ZERO; thread.leaves.len()];
-    for (leaf, own_leaf) in thread.leaves.iter().zip(&mut own_leaves) {
+    let mut own_leaves = CallTimes::zero(thread.leaves.len());
+    for (at, leaf) in thread.leaves.iter().enumerate() {
         let outside = leaf.parent.is_none().then(|| outside_owner.clone());
         let Some(owner) = waits_for(timeline, thread, leaf).or(outside) else { continue };
         let taken = take(&mut own, leaf.parent, leaf.time);
-        *own_leaf = taken;
+        own_leaves.set(at, taken);
         match leaf.parent.and_then(|parent| below.get(&parent.get())) {
             Some(below) if owner == Owner::BelowPcsc => {
                 for (owner, part) in below.parts(taken) {
@@ -116,8 +119,8 @@ fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Own
         }
     }
     let mut of_functions: BTreeMap<FunctionId, Nanos> = BTreeMap::new();
-    for (span, own) in thread.spans.iter().zip(&own) {
-        *of_functions.entry(span.call).or_default() += *own;
+    for (span, own) in thread.spans.iter().zip(own.iter()) {
+        *of_functions.entry(span.call).or_default() += own;
     }
     for (function, own) in of_functions {
         *time.entry(owner_of_call(timeline.call(function))).or_default() += own;

@@ -64,15 +64,15 @@ pub fn calls(
 ) -> (Vec<record::Call>, Vec<record::CaseResult>) {
     let mut tallies = Tallies::for_timeline(timeline);
     for (thread, owners) in timeline.threads.iter().zip(owners) {
-        for (span, own) in thread.spans.iter().zip(&owners.own) {
-            tallies.count_span(thread, span, *own);
+        for (span, own) in thread.spans.iter().zip(owners.own.iter()) {
+            tallies.count_span(thread, span, own);
         }
-        for (leaf, own) in thread.leaves.iter().zip(&owners.own_leaves) {
+        for (leaf, own) in thread.leaves.iter().zip(owners.own_leaves.iter()) {
             let tally = tallies.of_function(leaf.call);
             tally.count += u64::from(leaf.count);
             tally.total += leaf.time;
             tally.timed += u64::from(leaf.count);
-            tally.own += *own;
+            tally.own += own;
         }
     }
     for summed in &timeline.summed {
