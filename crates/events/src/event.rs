@@ -199,14 +199,14 @@ pub struct SummedCalls {
     pub details: SummedDetails,
 }
 
-/// What is known of calls of PKCS#11, PC/SC and drivers that were summed and went well: of most of
-/// them, where there were many; else of none.
+/// What is known of calls of PKCS#11, PC/SC and drivers that were summed and went well: of a thread's
+/// calls of one function from the 64th on, where there is room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummedDetails {
-    /// In rising order: so many took that long, within a sixteenth.
+    /// So many took that long, within a sixteenth.
     pub times: Vec<(Nanos, u64)>,
-    /// Those that asked again what their thread had asked before: a search by its template, others
-    /// with the same answer. There may be more.
+    /// Those that asked again what their thread had asked before, with nothing in between that
+    /// changes answers: a search by its template, others with the same answer. There may be more.
     pub again: u64,
     /// Their time.
     pub time_again: Nanos,

@@ -275,6 +275,8 @@ impl OpenThread {
     }
 
     fn finish(mut self) -> Option<Thread> {
+        // Of a wait inside a call it is asked when it is over.
+        self.thread.callers.sort_by_key(|call| call.at);
         self.thread.end = self.last;
         (self.thread.start != Nanos::NEVER).then_some(self.thread)
     }

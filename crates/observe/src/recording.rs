@@ -28,7 +28,7 @@ use self::chunks::{RecordingChunk, used_chunks};
 use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, callers};
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
-use self::totals::{Details, summed_calls, summed_details, summed_from};
+use self::totals::{Details, add_details, summed_calls, summed_from};
 use self::unannounced::unannounced;
 use crate::clock::Scale;
 use crate::starts;
@@ -107,7 +107,7 @@ impl Recording {
         let run = ObservedRun { summed_from: summed_from(&file, &scale)?, ..run };
         let mut details = Details::new();
         for chunk in that_hold(CHUNK_TIMES) {
-            details.extend(summed_details(&file, &scale, chunk)?);
+            add_details(&file, &scale, &images, chunk, &mut details)?;
         }
         let mut summed = Vec::new();
         for chunk in that_hold(CHUNK_TOTALS) {

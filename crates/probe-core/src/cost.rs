@@ -80,7 +80,7 @@ fn is_interrupted(time: u64, earlier: u64, count: &AtomicU64) -> bool {
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct StubRunning {
-    /// Calls of which that is known.
+    /// Calls of which that is known, each for those that it stands for.
     pub calls: AtomicU64,
     /// Their time, on the probe's clock.
     pub time: AtomicU64,
@@ -94,23 +94,26 @@ impl StubRunning {
     /// So many that were looked at tell how short a function's calls are.
     const ENOUGH: u64 = 256;
 
-    /// Whether a call is to be looked at. To ask the kernel twice takes a microsecond, so that of calls
-    /// shorter than `short`, on the probe's clock, only some of those that are due are looked at once
-    /// enough were.
-    pub fn is_due(&self, sampling: &mut CostSampling, short: u64) -> bool {
+    /// Whether a call is to be looked at, and for how many of those that are due it then stands. To
+    /// ask the kernel twice takes a microsecond, so that once enough were looked at, fewer are of calls
+    /// that are shorter than `short` in the mean, on the probe's clock.
+    pub fn is_due(&self, sampling: &mut CostSampling, short: u64) -> Option<u64> {
         let calls = self.calls.load(Ordering::Relaxed);
         if !sampling.is_due() {
-            return calls < Self::FIRST;
+            return (calls < Self::FIRST).then_some(1);
         }
         let are_short = || self.time.load(Ordering::Relaxed) < calls.saturating_mul(short);
-        calls < Self::ENOUGH || !are_short() || sampling.is_due()
+        if calls < Self::ENOUGH || !are_short() {
+            return Some(1);
+        }
+        sampling.is_due().then_some(ONE_OF)
     }
 
-    /// A call has returned.
-    pub fn add(&self, time: u64, ran: u64) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.time.fetch_add(time, Ordering::Relaxed);
-        self.ran.fetch_add(ran, Ordering::Relaxed);
+    /// A call has returned that stands for so many.
+    pub fn add(&self, time: u64, ran: u64, calls: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+        self.time.fetch_add(time * calls, Ordering::Relaxed);
+        self.ran.fetch_add(ran * calls, Ordering::Relaxed);
     }
 }
 
@@ -134,8 +137,8 @@ mod tests {
         let mut sampling = CostSampling::default();
         let mut seen = 0;
         for call in 0..3_200 {
-            if running.is_due(&mut sampling, 10) {
-                running.add(10, 9);
+            if let Some(calls) = running.is_due(&mut sampling, 10) {
+                running.add(10, 9, calls);
                 seen += 1;
             }
             assert!(call >= 8 || seen == call + 1, "the first eight");
@@ -147,19 +150,25 @@ mod tests {
 
     #[test]
     fn short_calls_are_looked_at_less_often_once_their_length_is_known() {
+        // The later half of the calls does not run.
         let seen_of = |time: u64| {
             let running = StubRunning::default();
             let mut sampling = CostSampling::default();
-            for _ in 0..320_000 {
-                if running.is_due(&mut sampling, 100) {
-                    running.add(time, time);
+            let mut seen = 0;
+            for call in 0..640_000 {
+                if let Some(calls) = running.is_due(&mut sampling, 100) {
+                    running.add(time, if call < 320_000 { time } else { 0 }, calls);
+                    seen += 1;
                 }
             }
-            running.calls.load(Ordering::Relaxed)
+            let share = running.ran.load(Ordering::Relaxed) as f64
+                / running.time.load(Ordering::Relaxed) as f64;
+            assert!((0.45..0.55).contains(&share), "each half counts as much: {share}");
+            seen
         };
         let (short, long) = (seen_of(99), seen_of(100));
-        assert!((9_500..10_500).contains(&long), "one of 32: {long}");
-        assert!((500..630).contains(&short), "256, then one of 1,024: {short}");
+        assert!((19_000..21_000).contains(&long), "one of 32: {long}");
+        assert!((800..960).contains(&short), "256, then one of 1,024: {short}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How long calls took that are only counted: so many of each length, as a log-linear histogram
-//! (Tene, HdrHistogram) of 8 buckets to a doubling, each an eighth to a fifteenth longer than it is
-//! short. And how many of them asked again what had been asked before ([`crate::questions`]).
+//! (Tene, HdrHistogram) of 8 buckets to a doubling: a bucket is at most an eighth of its lower end
+//! wide. And how many of them asked again what had been asked before ([`crate::questions`]).
 
 use core::mem::size_of;
 
@@ -9,8 +9,8 @@ use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES};
 /// Buckets to a doubling, as a number of bits.
 const PART_BITS: u32 = 3;
 const PARTS: u64 = 1 << PART_BITS;
-/// From here on calls are of one length, on the probe's clock: some minutes.
-const LONGEST_BITS: u32 = 40;
+/// From here on calls are of one length, on the probe's clock: a day or more.
+const LONGEST_BITS: u32 = 48;
 /// How many lengths are told apart.
 pub const BUCKETS: usize = bucket_of(1 << LONGEST_BITS) + 1;
 /// Functions whose times a chunk has room for.
@@ -24,7 +24,7 @@ pub struct CallTimes {
     pub slot_and_one: u64,
     /// Calls in each bucket.
     pub counts: [u64; BUCKETS],
-    /// Those that asked again what the thread had asked before, and got the same answer.
+    /// Those that asked again what the thread had asked before.
     pub again: u64,
     /// Their time, on the probe's clock.
     pub time_again: u64,
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_bucket_is_near_to_all_in_it() {
-        for time in (0..200_000).chain((30..40).map(|bits| (1_u64 << bits) + (1 << 20))) {
+        for time in (0..200_000).chain((30..48).map(|bits| (1_u64 << bits) + (1 << 20))) {
             let middle = middle_of(bucket_of(time));
             assert!(middle.abs_diff(time) * 16 <= time, "{middle} for {time}");
         }

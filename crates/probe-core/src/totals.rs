@@ -184,6 +184,12 @@ impl ThreadTotals {
         None
     }
 
+    /// Whether it is noted how long calls took whose sums are known.
+    pub fn keeps_times(&mut self, slot: u32) -> bool {
+        let place = self.place_of(slot).map(|at| self.times_of[at]);
+        place.is_some_and(|place| !matches!(place, 0 | NO_TIMES))
+    }
+
     /// Notes how long a call took whose sums are known, and whether it asked what had been asked
     /// before, if the function is called often. `take_chunk` is asked for another chunk when one is
     /// needed.

@@ -24,10 +24,10 @@ use crate::{objects, state, sys};
 const PAGE_BYTES: usize = 4096;
 const WORD: usize = size_of::<u64>();
 
-/// Writes where a call comes from, if it is one of the first from there. Returns the event, which is
-/// to get the call's own time; null where there is none.
+/// Writes where a call comes from that began at this moment, or begins now, if it is one of the first
+/// from there. Returns the event, which is to get the call's own time; null where there is none.
 #[inline(always)]
-pub(crate) fn note(thread: &mut Thread, frame: &Frame) -> *mut Head {
+pub(crate) fn note(thread: &mut Thread, frame: &Frame, at: Option<u64>) -> *mut Head {
     let state = state();
     let is_quick =
         matches!(libc_kind(frame.function), Some(Kind::Clock | Kind::Write | Kind::Close));
@@ -39,7 +39,11 @@ pub(crate) fn note(thread: &mut Thread, frame: &Frame) -> *mut Head {
         returns_to: returns_to(frame),
         depth: sys::thread_pointer().wrapping_sub(frame.place()),
     };
-    if state.call_places().is_due(place) { write(thread, frame) } else { ptr::null_mut() }
+    if state.call_places().is_due(place) {
+        write(thread, frame, at.unwrap_or_else(now))
+    } else {
+        ptr::null_mut()
+    }
 }
 
 /// Where the call returns to: the word in front of its caller's frame.
@@ -49,7 +53,7 @@ fn returns_to(frame: &Frame) -> usize {
 }
 
 #[cold]
-fn write(thread: &mut Thread, frame: &Frame) -> *mut Head {
+fn write(thread: &mut Thread, frame: &Frame, at: u64) -> *mut Head {
     let frames = looked_at(frame.stack as usize);
     let start = frames.start;
     let stack = start as u64..frames.end as u64;
@@ -69,10 +73,10 @@ fn write(thread: &mut Thread, frame: &Frame) -> *mut Head {
         }
         FRAME_WORDS + count
     };
-    let head = Head::new(now(), EVENT_STACK, 0);
+    let head = Head::new(at, EVENT_STACK, 0);
     let written = thread.journal.write_words(&SharedFile, head, FRAME_WORDS + MOST_WORDS, fill);
     if !written.is_null() {
-        tell_of_objects(thread, written);
+        tell_of_objects(thread, written, at);
     }
     written
 }
@@ -111,8 +115,8 @@ fn bytes_before(address: u64) -> Option<[u8; LONGEST_CALL]> {
     Some(unsafe { *(before as *const [u8; LONGEST_CALL]) })
 }
 
-/// Says of the objects that a stack leads into where they are.
-fn tell_of_objects(thread: &mut Thread, stack: *const Head) {
+/// Says of the objects that a stack leads into where they are, as of the moment that it is of.
+fn tell_of_objects(thread: &mut Thread, stack: *const Head, at: u64) {
     // SAFETY: just written, into a chunk that is this thread's for good.
     let words = unsafe {
         let count = usize::from((*stack).words).saturating_sub(2);
@@ -123,7 +127,7 @@ fn tell_of_objects(thread: &mut Thread, stack: *const Head) {
     for address in returns.into_iter().chain(kept) {
         let mut say = |base: usize, range: Range<usize>, build_id: u64, path: &[u8]| {
             let words = [base as u64, range.start as u64, range.end as u64, build_id];
-            let head = Head::new(now(), EVENT_OBJECT, 0);
+            let head = Head::new(at, EVENT_OBJECT, 0);
             !thread.journal.write_event(&SharedFile, head, words, path).is_null()
         };
         if own_code().contains(&(address as usize)) {

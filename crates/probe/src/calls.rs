@@ -19,6 +19,7 @@ use tapstone_probe_core::leaf::{
     LeafEnding, LeafTiming, Ticks, leaf_that_begins, leaf_timing, uses_descriptor,
 };
 use tapstone_probe_core::names::libc_kind;
+use tapstone_probe_core::program_memory::ProgramMemory;
 use tapstone_probe_core::questions;
 use tapstone_probe_core::wire::{
     EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head,
@@ -75,13 +76,13 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
+    thread.forget_abandoned(here);
     let sums = thread.journal.is_summing();
     let kind = libc_kind(function);
     let looks = !sums && !kind.is_some_and(|kind| is_looked_at_afterwards(kind, thread));
-    let stack = if looks { callers::note(thread, frame) } else { ptr::null_mut() };
+    let stack = if looks { callers::note(thread, frame, None) } else { ptr::null_mut() };
     // Costs are for what is found in calls that are listed: to sum others takes less.
     let timed_from = (!sums && thread.cost_sampling.is_due()).then(now);
-    thread.forget_abandoned(here);
     let answer = match kind {
         None => enter_span(thread, frame, slot),
         Some(kind) => enter_leaf(thread, frame, slot, kind),
@@ -168,17 +169,15 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
         // SAFETY: the arguments are that function's.
         || unsafe { capture::capture_beginning(function, frame, capture_rules(), &memory) };
     let beginning = is_listed.then(capture);
-    // With fixes a frame's question is theirs.
-    if !is_listed && questions::may_ask(function) && state().header().fix_count == 0 {
-        frame.question = questions::question_of(function, &capture());
-    } else if !is_listed {
-        frame.question = 0;
+    if !is_listed {
+        // SAFETY: as above.
+        frame.question = unsafe { question(thread, frame, &memory) };
     }
     // Processor times are for what is found in calls that are listed.
     let short = ticks().short_call();
-    let looks = is_listed
-        && running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling, short));
-    thread.look_at(frame.place(), looks.then(sys::thread_nanos));
+    let running = running_of(frame).filter(|_| is_listed);
+    let stands_for = running.and_then(|it| it.is_due(&mut thread.running_sampling, short));
+    thread.look_at(frame.place(), stands_for.map(|calls| [sys::thread_nanos(), calls]));
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();
@@ -196,8 +195,11 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
 
 fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     let function = frame.function;
-    if let (Some(before), Some(running)) = (thread.ran_before(frame.place()), running_of(frame)) {
-        running.add(end.saturating_sub(frame.start), sys::thread_nanos().saturating_sub(before));
+    if let Some(([before, calls], running)) =
+        thread.ran_before(frame.place()).zip(running_of(frame))
+    {
+        let ran = sys::thread_nanos().saturating_sub(before);
+        running.add(end.saturating_sub(frame.start), ran, calls);
     }
     // SAFETY: the arguments are that function's, and it has returned.
     let changed = unsafe { fixes::after_span(thread, frame, function, answered_by(frame)) };
@@ -220,9 +222,26 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     }
 }
 
+/// What a call asks that is about to begin and will be summed; 0: nothing that is to be known. With
+/// fixes that is theirs.
+///
+/// # Safety
+/// The arguments are the function's.
+unsafe fn question(thread: &mut Thread, frame: &Frame, memory: &ProgramMemory) -> u64 {
+    let may_ask = questions::may_ask(frame.function) && state().header().fix_count == 0;
+    if !may_ask || !thread.keeps_questions(frame.id, frame.function) {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { questions::question_of(frame.id, frame, capture_rules().key, memory) }
+}
+
 /// What a summed call that is over has asked, with its answer; 0: nothing.
 fn answered_question(frame: &Frame) -> u64 {
     let function = frame.function;
+    if questions::may_change_answers(function) {
+        thread::note_change();
+    }
     if !questions::may_ask(function) || frame.question == 0 || state().header().fix_count != 0 {
         return 0;
     }
@@ -340,7 +359,7 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         // SAFETY: as above.
         LeafEnding::Counted => unsafe { thread.journal.count_written(written) },
         LeafEnding::Listed if is_looked_at_afterwards(kind, thread) && !waited_for_pcscd => {
-            begin_at(callers::note(thread, frame), frame.start);
+            callers::note(thread, frame, Some(frame.start));
         }
         LeafEnding::Listed => {}
     }

@@ -94,8 +94,8 @@ pub(crate) struct Thread {
     pub(crate) running_sampling: CostSampling,
     /// ... at this frame's last, ...
     looked_at: usize,
-    /// ... and the time was this, in nanoseconds.
-    ran: u64,
+    /// ... and the time was this, in nanoseconds, of a call that stands for so many.
+    ran: [u64; 2],
     pub(crate) journal: Journal,
     totals: ThreadTotals,
     /// What summed calls asked.
@@ -390,7 +390,7 @@ impl Thread {
     /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
     /// does. One call at a time is looked at: the one that began last.
     #[inline(always)]
-    pub(crate) fn look_at(&mut self, frame: usize, ran: Option<u64>) {
+    pub(crate) fn look_at(&mut self, frame: usize, ran: Option<[u64; 2]>) {
         if let Some(ran) = ran {
             (self.looked_at, self.ran) = (frame, ran);
         } else if self.looked_at == frame {
@@ -399,9 +399,18 @@ impl Thread {
         }
     }
 
-    /// The thread's processor time when the call of this frame began, if somebody looked.
-    pub(crate) fn ran_before(&self, frame: usize) -> Option<u64> {
+    /// The thread's processor time when the call of this frame began, if somebody looked, and for how
+    /// many calls this one stands.
+    pub(crate) fn ran_before(&self, frame: usize) -> Option<[u64; 2]> {
         (self.looked_at == frame).then_some(self.ran)
+    }
+
+    /// Whether it is to be known what a call asks that is about to begin and will be summed. What is
+    /// passed on to another module is asked once.
+    pub(crate) fn keeps_questions(&mut self, slot: u32, function: u32) -> bool {
+        let open = self.open.get(..self.depth).unwrap_or_default();
+        let is_passed_on = open.iter().any(|open| open.function() == function);
+        !is_passed_on && !SharedFile.is_over() && self.totals.keeps_times(slot)
     }
 
     /// What was open as the call of this frame, which is over. Those inside it are abandoned.
@@ -437,7 +446,7 @@ impl Thread {
         if let (Some(time), None) = (self.sum(slot, Some(time), inside, failure), failure) {
             // SAFETY: a chunk of the file that nobody else has, or null.
             unsafe {
-                let is_again = question != 0 && self.questions.is_asked_again(question);
+                let is_again = question != 0 && self.questions.is_asked_again(question, era());
                 let take_chunk = || SharedFile.take_chunk_of_times();
                 self.totals.add_time(slot, time, is_again, take_chunk);
             }
@@ -518,6 +527,19 @@ impl Thread {
             leaf.head.flags |= FLAG_ABANDONED;
         }
     }
+}
+
+/// How often answers may have changed, in this process.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+/// Answers to what any thread asked may have changed.
+pub(crate) fn note_change() {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The time in which this thread's questions have the same answers.
+fn era() -> u64 {
+    u64::from(own_id()) << 32 | u64::from(CHANGES.load(Ordering::Relaxed))
 }
 
 /// A call is not written, and this is why.

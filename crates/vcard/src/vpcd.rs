@@ -271,8 +271,8 @@ impl<S: ReaderStream> VpcdReader<S> {
         let mut message = Vec::with_capacity(2 + bytes.len());
         message.extend((bytes.len() as u16).to_be_bytes());
         message.extend(bytes);
-        // An acknowledgement that was put off has ended that. The next question may be there before
-        // this side reads again.
+        // After one delayed acknowledgement the kernel acknowledges quickly again (tcp(7)). The next
+        // question may be there before this side reads.
         if self.acknowledge == Acknowledge::Delayed {
             self.stream.acknowledge(self.acknowledge);
         }

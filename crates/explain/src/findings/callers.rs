@@ -31,13 +31,14 @@ pub(super) fn paths_to(timeline: &Timeline, finding: &Finding) -> Vec<record::Ca
         let begun = thread.spans[place..].iter().take_while(|span| span.start == removed.start);
         paths.add_call(thread, removed.start, begun.map(|span| span.call).any(is_it));
     }
-    // Of short waits inside a call it is known where that came from.
+    // Of short waits inside a call, and of those for pcscd, it is known where the call came from.
     if paths.list.is_empty() {
         let mut calls: Vec<(usize, &Span)> = Vec::new();
         for removed in &finding.removed {
             let around = call_around(&timeline.threads[removed.thread], removed.start);
             calls.extend(around.map(|call| (removed.thread, call)));
         }
+        calls.sort_by_key(|(thread, call)| (*thread, call.start));
         calls.dedup_by_key(|(thread, call)| (*thread, call.start));
         for (thread, call) in calls {
             paths.add_call(&timeline.threads[thread], call.start, is_it(call.call));

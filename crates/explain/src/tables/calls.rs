@@ -15,8 +15,8 @@ use crate::codes;
 use crate::owners::{self, Owners};
 use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
 
-/// Of so many of the calls that went well it is to be known how long they took.
-const FEWEST_TIMES: f64 = 0.9;
+/// Two times are one for a reader who knows them to a sixteenth.
+const NEIGHBOURS: f64 = 1.15;
 
 /// One function of one module.
 #[derive(Debug)]
@@ -229,10 +229,9 @@ fn of_libc(call: &CalledFunction) -> String {
 
 fn call(tally: &FunctionTally, listed: Option<&Series>) -> record::Call {
     let mut well = listed.map_or_else(Slice::empty, Series::total);
-    let wanted = well.completed.saturating_add(tally.summed_well);
+    let all = well.completed.saturating_add(tally.summed_well);
     well.absorb(&tally.summed_times);
-    let is_known = well.completed > 0 && well.completed as f64 >= FEWEST_TIMES * wanted as f64;
-    let quantile = |share: f64| well.quantile(share).filter(|_| is_known);
+    let quantile = |share: f64| quantile(&well, all, share);
     record::Call {
         module: tally.module.clone(),
         layer: tally.layer.clone(),
@@ -248,6 +247,16 @@ fn call(tally: &FunctionTally, listed: Option<&Series>) -> record::Call {
         asked_again: Some(tally.again).filter(|again| *again > 0),
         asked_again_ns: Some(tally.time_again).filter(|_| tally.again > 0),
     }
+}
+
+/// The time that a share of so many calls did not exceed, some of which are `known`. `None` where it
+/// may be another one, because the others were all longer or all shorter.
+fn quantile(known: &Slice, all: u64, share: f64) -> Option<Nanos> {
+    let unknown = all.saturating_sub(known.completed) as f64;
+    let rank = share * all as f64;
+    let at_rank = |rank: f64| known.quantile(rank.max(0.0) / known.completed as f64);
+    let (low, high) = at_rank(rank - unknown).zip(at_rank(rank))?;
+    (high.0 as f64 <= low.0 as f64 * NEIGHBOURS).then_some(high)
 }
 
 /// Its failures are those of calls that were listed, as its figures will be.
@@ -391,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_of_listed_and_counted_calls_if_most_times_are_known() {
+    fn quantiles_are_of_listed_and_counted_calls_if_the_others_make_no_difference() {
         let mut timeline = Story::new()
             .thread(|told| {
                 for _ in 0..30 {
@@ -426,9 +435,14 @@ mod tests {
             },
         };
         let some = summed(&[(3, 100), (9, 20)], 34);
+        timeline.summed = vec![summed(&[(3, 100), (9, 20)], 50)];
+        let (p50, p99) = quantiles(&timeline);
+        assert!(near(p50, millis(3)) && near(p99, millis(9)), "all 150: {p50:?} {p99:?}");
         timeline.summed = vec![some.clone()];
         let (p50, p99) = quantiles(&timeline);
-        assert!(near(p50, millis(3)) && near(p99, millis(9)), "150 of 166: {p50:?} {p99:?}");
+        assert!(near(p50, millis(3)) && p99.is_none(), "150 of 166: {p50:?} {p99:?}");
+        timeline.summed = vec![summed(&[(3, 35), (9, 65)], 50)];
+        assert_eq!(quantiles(&timeline).0, None, "20 unknown ones are all longer, or all shorter");
         timeline.summed = vec![some.clone(), some];
         timeline.summed[0].details.times.clear();
         assert_eq!(quantiles(&timeline), (None, None), "150 of 302");

@@ -28,33 +28,35 @@ pub(super) fn summed_from(file: &File, scale: &Scale) -> io::Result<Option<Nanos
     Ok((from != 0).then(|| scale.moment(from)))
 }
 
-/// What is known of summed calls one by one, by process, thread and stub.
-pub(super) type Details = HashMap<(u32, u32, u64), SummedDetails>;
+/// What is known of summed calls one by one, by the program's image, thread and stub.
+pub(super) type Details = HashMap<(usize, u32, u64), SummedDetails>;
 
-/// The times of a chunk.
-pub(super) fn summed_details(
+/// Adds what a chunk of times says.
+pub(super) fn add_details(
     file: &File,
     scale: &Scale,
+    images: &ProgramImages,
     chunk: &RecordingChunk,
-) -> io::Result<Details> {
+    to: &mut Details,
+) -> io::Result<()> {
     let content = chunk.content(file)?;
-    let of_function = |times: &[u8]| {
-        let slot_and_one = word(times, offset_of!(CallTimes, slot_and_one));
+    let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(()) };
+    for times in content.chunks_exact(size_of::<CallTimes>()) {
+        let slot_and_one = word_at(times, offset_of!(CallTimes, slot_and_one));
         let counted = (0..BUCKETS).map(|bucket| {
             let at = offset_of!(CallTimes, counts) + bucket * WORD;
-            (scale.duration(middle_of(bucket)), word(times, at))
+            (scale.duration(middle_of(bucket)), word_at(times, at))
         });
-        let details = SummedDetails {
-            times: counted.filter(|(_, count)| *count > 0).collect(),
-            again: word(times, offset_of!(CallTimes, again)),
-            time_again: scale.duration(word(times, offset_of!(CallTimes, time_again))),
-        };
-        ((chunk.process, chunk.thread, slot_and_one), details)
-    };
-    Ok(content.chunks_exact(size_of::<CallTimes>()).map(of_function).collect())
+        let details = to.entry((image, chunk.thread, slot_and_one)).or_default();
+        details.times.extend(counted.filter(|(_, count)| *count > 0));
+        let again = word_at(times, offset_of!(CallTimes, again));
+        details.again = details.again.saturating_add(again);
+        details.time_again += scale.duration(word_at(times, offset_of!(CallTimes, time_again)));
+    }
+    Ok(())
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn word_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + WORD].try_into().expect("eight bytes"))
 }
 
@@ -70,7 +72,7 @@ pub(super) fn summed_calls(
     let content = chunk.content(file)?;
     let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
     let all = content.chunks_exact(size_of::<CallTotals>()).filter_map(|totals| {
-        let word = |at: usize| word(totals, at);
+        let word = |at: usize| word_at(totals, at);
         let slot_and_one = word(offset_of!(CallTotals, slot_and_one));
         let slot = slot_and_one.checked_sub(1)?;
         let failed = (0..FAILURES).map(|number| {
@@ -92,9 +94,7 @@ pub(super) fn summed_calls(
             own: scale.duration(word(offset_of!(CallTotals, own))),
             failed: failed.filter(|(_, count)| *count > 0).collect(),
             other_failures: word(offset_of!(CallTotals, other_failures)),
-            details: details
-                .remove(&(chunk.process, chunk.thread, slot_and_one))
-                .unwrap_or_default(),
+            details: details.remove(&(image, chunk.thread, slot_and_one)).unwrap_or_default(),
         })
     });
     Ok(all.collect())
