@@ -6,7 +6,7 @@ mod template;
 
 pub use self::libc::{
     DescriptorChange, LeafWords, capture_leaf, descriptor_change, does_not_wait, leaf_bytes,
-    polled_descriptor,
+    polled_descriptor, taken_bits,
 };
 pub use self::template::{
     OTHER_ATTRIBUTES, SHAPE_BITS, SHAPED_ATTRIBUTES, TemplateValues, template_digest,

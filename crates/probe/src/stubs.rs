@@ -5,6 +5,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use tapstone_probe_core::capture::taken_bits;
 use tapstone_probe_core::functions::{FUNCTIONS, Family};
 use tapstone_probe_core::names::function_number;
 use tapstone_probe_core::text::text_up_to;
@@ -18,9 +19,13 @@ use crate::{objects, state};
 /// Stubs that there are.
 pub(crate) const STUBS: usize = 4096;
 const STUB_BYTES: usize = 16;
-/// What a stub calls.
+/// What a stub calls. The stubs know where `original` and `taken` are, and how long it is.
+#[repr(C, align(32))]
 pub(crate) struct StubSlot {
     pub(crate) original: AtomicUsize,
+    /// Of a function that takes a lock: when none of these bits of the lock's first word is set, the
+    /// stub goes on to the function at once.
+    pub(crate) taken: AtomicU32,
     pub(crate) function: AtomicU32,
     /// Who calls, and who is called: numbers of objects.
     objects: AtomicU32,
@@ -96,6 +101,7 @@ impl StubSlot {
 
     fn set(&self, function: usize, address: usize, objects: u32) {
         self.function.store(function as u32, Ordering::Relaxed);
+        self.taken.store(taken_bits(function as u32), Ordering::Relaxed);
         self.objects.store(objects, Ordering::Relaxed);
         self.id.store(IDS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         self.original.store(address, Ordering::Release);
@@ -104,9 +110,10 @@ impl StubSlot {
 }
 
 /// All zeros, so that the file of the probe does not hold them.
-static SLOTS: [StubSlot; STUBS] = [const {
+pub(crate) static SLOTS: [StubSlot; STUBS] = [const {
     StubSlot {
         original: AtomicUsize::new(0),
+        taken: AtomicU32::new(0),
         function: AtomicU32::new(0),
         objects: AtomicU32::new(0),
         id: AtomicU32::new(0),

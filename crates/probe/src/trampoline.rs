@@ -8,9 +8,12 @@
 //! The layout of [`Frame`](tapstone_probe_core::frame::Frame) is known below.
 
 use core::arch::global_asm;
+use core::mem::{offset_of, size_of};
 
 use crate::calls::{enter, leave};
-use crate::stubs::STUBS;
+use crate::stubs::{SLOTS, STUBS, StubSlot};
+
+const _: () = assert!(size_of::<StubSlot>().is_power_of_two());
 
 // Arguments on the stack are copied: nine is the most that a watched function has
 // (C_EncryptMessage), so three are on the stack, and four keep it aligned.
@@ -31,6 +34,13 @@ global_asm!(
     ".type tapstone_call, @function",
     "tapstone_call:", ".cfi_startproc",
     "2:",
+    // A lock that is free is taken at once: there may be ten thousand in a millisecond.
+    "lea r10, [rip + {slots}]", "shl r11d, {slot_bits}", "add r10, r11",
+    "cmp dword ptr [r10 + {taken}], 0", "je 6f",
+    // No such function looks at how many vector registers it is given.
+    "mov eax, [r10 + {taken}]", "test eax, [rdi]", "jnz 6f",
+    "jmp [r10 + {original}]",
+    "6:", "shr r11d, {slot_bits}",
     "push rbp", ".cfi_def_cfa_offset 16", ".cfi_offset rbp, -16",
     "mov rbp, rsp", ".cfi_def_cfa_register rbp",
     "sub rsp, 128",
@@ -71,6 +81,10 @@ global_asm!(
     ".hidden tapstone_end", ".globl tapstone_end",
     "tapstone_end:",
     stubs = const STUBS,
+    slots = sym SLOTS,
+    slot_bits = const size_of::<StubSlot>().ilog2(),
+    taken = const offset_of!(StubSlot, taken),
+    original = const offset_of!(StubSlot, original),
     enter = sym enter,
     leave = sym leave,
 );

@@ -108,25 +108,29 @@ pub unsafe fn does_not_wait(function: u32, frame: &Frame) -> bool {
     }
 }
 
-/// Whether a lock is there to be taken: most are, libraries take thousands, and none of those is
-/// written about. glibc keeps the state of a mutex (0: free) and of a read-write lock (bit 1: a
-/// writer has it, from bit 3: readers) in the first word.
-///
+/// Which bits of the first word of a lock say that it is not there to be taken; 0: the function takes
+/// none. Most locks are free, libraries take thousands, and none of those is written about. glibc
+/// keeps the state of a mutex (0: free) and of a read-write lock (bit 1: a writer has it, from bit 3:
+/// readers) there.
+pub const fn taken_bits(function: u32) -> u32 {
+    const WRITER: u32 = 2;
+    const READERS: u32 = !7;
+    match function {
+        known::MUTEX_LOCK => u32::MAX,
+        known::RDLOCK => WRITER,
+        known::WRLOCK => WRITER | READERS,
+        _ => 0,
+    }
+}
+
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
 unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
-    const WRITER: u32 = 2;
-    const READERS: u32 = !7;
+    let taken = taken_bits(function);
     let word = frame.arguments[0] as *const AtomicU32;
-    let taken = match function {
-        known::MUTEX_LOCK => u32::MAX,
-        known::RDLOCK => WRITER,
-        known::WRLOCK => WRITER | READERS,
-        _ => return false,
-    };
-    // SAFETY: the function's own argument, which it is about to read.
-    unsafe { (*word).load(Ordering::Relaxed) & taken == 0 }
+    // SAFETY: the argument of a function that takes a lock, which it is about to read.
+    taken != 0 && unsafe { (*word).load(Ordering::Relaxed) & taken == 0 }
 }
 
 /// A timespec (parts of 1 ns) or a timeval (of 1,000 ns) as nanoseconds; none is for ever, and one
