@@ -6,13 +6,13 @@
 //! to the lock, for another process to that. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
 //! module: a proxy and the module behind it are two owners.
 
-mod call_times;
+mod own_times;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 
-pub use self::call_times::CallTimes;
+pub use self::own_times::OwnTimes;
 use crate::timeline::{
     CalledFunction, Family, FunctionId, Kind, Leaf, On, Place, Span, Thread, Timeline,
 };
@@ -68,10 +68,10 @@ pub struct Owners {
     pub time: BTreeMap<Owner, Nanos>,
     /// Of each span of the thread, the time that no call inside it and nothing that it waited for
     /// owns.
-    pub own: CallTimes,
+    pub own: OwnTimes,
     /// Of each call of libc, the time that no span around it owns: what it waited for, or all of it
     /// outside of any.
-    pub own_leaves: CallTimes,
+    pub own_leaves: OwnTimes,
 }
 
 /// Shares out the time of each thread, in the timeline's order.
@@ -84,9 +84,9 @@ pub fn of_threads(timeline: &Timeline) -> Vec<Owners> {
 fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Owners {
     let below = drivers.below(timeline, thread);
     let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
-    let mut own: CallTimes = thread.spans.iter().map(Span::time).collect();
+    let mut own: OwnTimes = thread.spans.iter().map(Span::time).collect();
     let mut outside = thread.wall();
-    let mut take = |own: &mut CallTimes, parent: Option<Place>, time: Nanos| {
+    let mut take = |own: &mut OwnTimes, parent: Option<Place>, time: Nanos| {
         let has = parent.map_or(outside, |parent| own.get(parent.index()));
         // Moments are rounded; nobody gives more than it has.
         let taken = time.min(has);
@@ -103,7 +103,7 @@ fn of_thread(timeline: &Timeline, drivers: &Drivers<'_>, thread: &Thread) -> Own
     // A process that calls a reader driver is the service.
     let is_service = drivers.callers.contains(&thread.process);
     let outside_owner = if is_service { Owner::Service } else { Owner::Program };
-    let mut own_leaves = CallTimes::zero(thread.leaves.len());
+    let mut own_leaves = OwnTimes::zero(thread.leaves.len());
     for (at, leaf) in thread.leaves.iter().enumerate() {
         let outside = leaf.parent.is_none().then(|| outside_owner.clone());
         let Some(owner) = waits_for(timeline, thread, leaf).or(outside) else { continue };

@@ -4,6 +4,7 @@
 
 use core::mem::size_of;
 
+use crate::questions::Questions;
 use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES};
 
 /// Buckets to a doubling, as a number of bits.
@@ -14,7 +15,8 @@ const LONGEST_BITS: u32 = 48;
 /// How many lengths are told apart.
 pub const BUCKETS: usize = bucket_of(1 << LONGEST_BITS) + 1;
 /// Functions whose times a chunk has room for.
-pub const MOST_TIMES: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / size_of::<CallTimes>();
+pub const MOST_TIMES: usize =
+    (CHUNK_BYTES - CHUNK_HEAD_BYTES - size_of::<Questions>()) / size_of::<CallTimes>();
 
 /// The times of one function's calls that a thread has only counted. All zeros: of none.
 #[repr(C)]

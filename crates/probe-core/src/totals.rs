@@ -5,10 +5,11 @@
 //! long they took together and how they failed; and, of functions that it calls often, in a few more,
 //! how many calls were of which length.
 
-use core::mem::size_of;
+use core::mem::{align_of, size_of};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::questions::Questions;
 use crate::times::{CallTimes, MOST_TIMES, bucket_of};
 use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TIMES, CHUNK_TOTALS, Chunk};
 
@@ -28,7 +29,14 @@ const NO_TIMES: u8 = u8::MAX;
 
 const _: () = assert!(TIMES_CHUNKS * MOST_TIMES < NO_TIMES as usize);
 
-const _: () = assert!(CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>() <= CHUNK_BYTES);
+/// Where in a chunk of sums it stands which functions have times, a byte each.
+const TIMES_OF: usize = CHUNK_HEAD_BYTES + MOST_TOTALS * size_of::<CallTotals>();
+/// Where in a thread's first chunk of times its questions are.
+const QUESTIONS: usize = CHUNK_HEAD_BYTES + MOST_TIMES * size_of::<CallTimes>();
+
+const _: () = assert!(TIMES_OF + MOST_TOTALS <= CHUNK_BYTES);
+const _: () = assert!(QUESTIONS + size_of::<Questions>() <= CHUNK_BYTES);
+const _: () = assert!(QUESTIONS.is_multiple_of(align_of::<Questions>()));
 
 /// The calls of one function that a thread has summed. All zeros: of none.
 #[repr(C)]
@@ -103,6 +111,15 @@ impl CallTotals {
     }
 }
 
+/// What a call asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Its question with the answer ([`crate::questions`]); 0: nothing that is known.
+    pub question: u64,
+    /// The time in which this thread's questions have the same answers.
+    pub era: u64,
+}
+
 /// The chunks of sums of a thread. Zeroed memory is one that has none yet.
 #[repr(C)]
 #[derive(Debug)]
@@ -110,21 +127,14 @@ pub struct ThreadTotals {
     chunk: *mut Chunk,
     /// Its chunks of times.
     times: [*mut Chunk; TIMES_CHUNKS],
-    /// Functions that have a place in those, ...
+    /// Functions that have a place in those.
     with_times: u8,
-    /// ... and one more than that place, in the order of the sums; 0: not yet, [`NO_TIMES`]: nowhere.
-    times_of: [u8; MOST_TOTALS],
 }
 
 impl ThreadTotals {
     /// Without a chunk.
     pub const fn new() -> Self {
-        Self {
-            chunk: ptr::null_mut(),
-            times: [ptr::null_mut(); TIMES_CHUNKS],
-            with_times: 0,
-            times_of: [0; MOST_TOTALS],
-        }
+        Self { chunk: ptr::null_mut(), times: [ptr::null_mut(); TIMES_CHUNKS], with_times: 0 }
     }
 
     /// Whether there is a chunk of this process to add to. One that was forked off starts anew.
@@ -186,11 +196,18 @@ impl ThreadTotals {
 
     /// Whether it is noted how long calls took whose sums are known.
     pub fn keeps_times(&mut self, slot: u32) -> bool {
-        let place = self.place_of(slot).map(|at| self.times_of[at]);
+        // SAFETY: inside the chunk, which is this thread's.
+        let place = self.place_of(slot).map(|at| unsafe { *self.times_of(at) });
         place.is_some_and(|place| !matches!(place, 0 | NO_TIMES))
     }
 
-    /// Notes how long a call took whose sums are known, and whether it asked what had been asked
+    /// One more than the place of a function's times; 0: it has none yet, [`NO_TIMES`]: it gets none.
+    fn times_of(&self, at: usize) -> *mut u8 {
+        // SAFETY: the chunk is that long.
+        unsafe { self.chunk.cast::<u8>().add(TIMES_OF + at) }
+    }
+
+    /// Notes how long a call took whose sums are known, and whether it asked what this thread had asked
     /// before, if the function is called often. `take_chunk` is asked for another chunk when one is
     /// needed.
     ///
@@ -201,18 +218,21 @@ impl ThreadTotals {
         &mut self,
         slot: u32,
         time: u64,
-        is_again: bool,
+        asked: Asked,
         take_chunk: impl FnOnce() -> *mut Chunk,
     ) {
         let Some(at) = self.place_of(slot) else { return };
-        let place = match self.times_of[at] {
+        let times_of = self.times_of(at);
+        // SAFETY: inside the chunk, which is this thread's.
+        let place = match unsafe { *times_of } {
             NO_TIMES => return,
             // SAFETY: inside the chunk, which is this thread's.
             0 if unsafe { (*self.first().add(at)).count } < TIMED_FROM => return,
             0 => {
                 // SAFETY: the caller's promise.
                 let begun = unsafe { self.begin_times(slot, take_chunk) };
-                self.times_of[at] = begun.map_or(NO_TIMES, |place| place + 1);
+                // SAFETY: as above.
+                unsafe { *times_of = begun.map_or(NO_TIMES, |place| place + 1) };
                 let Some(place) = begun else { return };
                 place
             }
@@ -221,7 +241,10 @@ impl ThreadTotals {
         // SAFETY: such a place is in a chunk of this thread's.
         let times = unsafe { &mut *self.times_at(place) };
         times.counts[bucket_of(time)] += 1;
-        if is_again {
+        // SAFETY: there is a first chunk of times, and it is this thread's.
+        let questions =
+            unsafe { &mut *self.times[0].cast::<u8>().add(QUESTIONS).cast::<Questions>() };
+        if asked.question != 0 && questions.is_asked_again(asked.question, asked.era) {
             times.again += 1;
             times.time_again += time;
         }
@@ -423,9 +446,14 @@ mod tests {
                 chunks[chunks.len() - 1].0
             };
             // SAFETY: zeroed, and as long as a chunk.
-            unsafe { totals.add_time(slot, time, time % 2 == 1, take_chunk) };
+            unsafe { totals.add_time(slot, time, asked(slot, time), take_chunk) };
         }
         (memory, chunks)
+    }
+
+    /// What the calls of even times ask, those after them ask again.
+    fn asked(slot: u32, time: u64) -> Asked {
+        Asked { question: u64::from(slot) * 1000 + time / 2 + 1, era: 7 }
     }
 
     fn times(chunk: &Memory) -> Vec<CallTimes> {
@@ -454,7 +482,7 @@ mod tests {
         for (slot, times) in (0..).zip(&all) {
             assert_eq!((times.slot_and_one, times.counts.iter().sum()), (slot + 1, 10));
             assert_eq!(times.counts[bucket_of(TIMED_FROM)], 8, "63 is in the bucket before it");
-            assert_eq!((times.again, times.time_again), (5, 63 + 65 + 67 + 69 + 71));
+            assert_eq!((times.again, times.time_again), (4, 65 + 67 + 69 + 71));
         }
     }
 

@@ -15,8 +15,7 @@ use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse, Journal};
-use tapstone_probe_core::questions::Questions;
-use tapstone_probe_core::totals::{CallTotals, LEFT, SummedCall, ThreadTotals};
+use tapstone_probe_core::totals::{Asked, CallTotals, LEFT, SummedCall, ThreadTotals};
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
 use crate::file::SharedFile;
@@ -98,8 +97,6 @@ pub(crate) struct Thread {
     ran: [u64; 2],
     pub(crate) journal: Journal,
     totals: ThreadTotals,
-    /// What summed calls asked.
-    questions: Questions,
     /// What summed calls took together inside the innermost call that is open.
     inside: u64,
     pub(crate) random: u64,
@@ -446,9 +443,8 @@ impl Thread {
         if let (Some(time), None) = (self.sum(slot, Some(time), inside, failure), failure) {
             // SAFETY: a chunk of the file that nobody else has, or null.
             unsafe {
-                let is_again = question != 0 && self.questions.is_asked_again(question, era());
                 let take_chunk = || SharedFile.take_chunk_of_times();
-                self.totals.add_time(slot, time, is_again, take_chunk);
+                self.totals.add_time(slot, time, Asked { question, era: era() }, take_chunk);
             }
         }
     }

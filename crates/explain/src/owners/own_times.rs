@@ -9,14 +9,14 @@ const LONG: u32 = u32::MAX;
 
 /// A time for each call of a thread, in the order of the calls. Few are long: these are apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallTimes {
+pub struct OwnTimes {
     /// In nanoseconds; [`LONG`] for those that are in `long`.
     short: Vec<u32>,
     /// Those of [`LONG`] nanoseconds or more, by the places of their calls.
     long: BTreeMap<usize, Nanos>,
 }
 
-impl CallTimes {
+impl OwnTimes {
     /// No time for each of so many calls.
     pub(super) fn zero(calls: usize) -> Self {
         Self { short: vec![0; calls], long: BTreeMap::new() }
@@ -50,7 +50,7 @@ impl CallTimes {
     }
 }
 
-impl FromIterator<Nanos> for CallTimes {
+impl FromIterator<Nanos> for OwnTimes {
     fn from_iter<I: IntoIterator<Item = Nanos>>(times: I) -> Self {
         let mut long = BTreeMap::new();
         let each = times.into_iter().enumerate().map(|(place, time)| {
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn times_at_the_limit_are_kept() {
         let times = [0, 1, LIMIT - 1, LIMIT, LIMIT + 1, u64::MAX].map(Nanos);
-        let kept: CallTimes = times.into_iter().collect();
+        let kept: OwnTimes = times.into_iter().collect();
         assert!(kept.iter().eq(times));
         assert_eq!(kept.long.len(), 3);
-        let mut set = CallTimes::zero(times.len());
+        let mut set = OwnTimes::zero(times.len());
         assert!(set.iter().eq([Nanos::ZERO; 6]));
         for (place, time) in times.into_iter().enumerate() {
             set.set(place, time);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_long_time_that_becomes_short_is_no_longer_apart() {
-        let mut times: CallTimes = [Nanos(LIMIT + 1), Nanos(LIMIT + 2)].into_iter().collect();
+        let mut times: OwnTimes = [Nanos(LIMIT + 1), Nanos(LIMIT + 2)].into_iter().collect();
         times.set(0, Nanos(LIMIT));
         assert_eq!((times.get(0), times.long.len()), (Nanos(LIMIT), 2));
         times.set(0, Nanos(LIMIT - 1));
@@ -109,14 +109,14 @@ mod tests {
             ),
         ) {
             let mut list: Vec<Nanos> = first.into_iter().map(Nanos).collect();
-            let mut times: CallTimes = list.iter().copied().collect();
+            let mut times: OwnTimes = list.iter().copied().collect();
             for (index, time) in changes {
                 let place = index.index(list.len());
                 list[place] = Nanos(time);
                 times.set(place, Nanos(time));
             }
             prop_assert!(times.iter().eq(list.iter().copied()));
-            let collected: CallTimes = list.into_iter().collect();
+            let collected: OwnTimes = list.into_iter().collect();
             prop_assert_eq!(times, collected);
         }
     }
