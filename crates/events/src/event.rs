@@ -205,10 +205,10 @@ pub struct SummedCalls {
 pub struct SummedDetails {
     /// So many took that long, within a sixteenth.
     pub times: Vec<(Nanos, u64)>,
-    /// Those that asked again what their thread had asked before, with nothing in between that
-    /// changes answers: a search by its template, others with the same answer. There may be more.
+    /// Those that asked again what their thread had asked before, with no call of their process in
+    /// between that changes answers: a search by its template, others with the same answer. There may be more.
     pub again: u64,
-    /// Their time.
+    /// From entry to return, all of these together.
     pub time_again: Nanos,
 }
 

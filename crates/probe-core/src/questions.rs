@@ -98,7 +98,7 @@ fn mixed(one: u64, other: u64) -> u64 {
 }
 
 impl Questions {
-    /// None.
+    /// No question was asked yet.
     pub const fn new() -> Self {
         Self { era: 0, kept: [0; KEPT] }
     }

@@ -11,7 +11,8 @@
 //! chunk that was taken in a program's last moment may be empty.
 //!
 //! Once [`Header::listing`] chunks are taken, threads list no more calls: each sums them in a chunk
-//! of its own ([`totals`](crate::totals)), for which there are the chunks behind.
+//! of its own ([`totals`](crate::totals)), and of those that it makes often how long they took in a
+//! few more ([`times`](crate::times)), for which there are the chunks behind.
 //!
 //! Both use this file: the probe, which has no library, and the tracer.
 

@@ -81,7 +81,7 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     let kind = libc_kind(function);
     let looks = !sums && !kind.is_some_and(|kind| is_looked_at_afterwards(kind, thread));
     let stack = if looks { callers::note(thread, frame, None) } else { ptr::null_mut() };
-    // Costs are for what is found in calls that are listed: to sum others takes less.
+    // Costs are for what is found in calls that are listed.
     let timed_from = (!sums && thread.cost_sampling.is_due()).then(now);
     let answer = match kind {
         None => enter_span(thread, frame, slot),
@@ -206,6 +206,10 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     if changed {
         end = now();
     }
+    // Also where it is listed: another thread may only count its calls by now.
+    if questions::may_change_answers(function) {
+        thread::note_change();
+    }
     let popped = thread.pop(frame.place());
     if popped == Some(Popped::Summed) {
         let failure = (frame.result != 0).then_some(frame.result);
@@ -239,9 +243,6 @@ unsafe fn question(thread: &mut Thread, frame: &Frame, memory: &ProgramMemory) -
 /// What a summed call that is over has asked, with its answer; 0: nothing.
 fn answered_question(frame: &Frame) -> u64 {
     let function = frame.function;
-    if questions::may_change_answers(function) {
-        thread::note_change();
-    }
     if !questions::may_ask(function) || frame.question == 0 || state().header().fix_count != 0 {
         return 0;
     }

@@ -132,7 +132,7 @@ pub struct Call {
     #[schemars(with = "u64")]
     pub self_ns: Nanos,
     /// The time that half of the calls that went well did not exceed, in nanoseconds: to 0.1 %, and to
-    /// a sixteenth where some were only counted. Absent of the C library's calls, and where those
+    /// an eighth where some were only counted. Absent of the C library's calls, and where those
     /// whose time is not known may make it another one.
     #[schemars(with = "Option<u64>")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,11 +142,11 @@ pub struct Call {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<Nanos>,
     /// Of calls that were only counted: how many, or more, asked again what the same thread had asked
-    /// before, with no call in between that changes answers: a search by its template, others with
-    /// the same answer.
+    /// before, with no call of its process in between that changes answers: a search by its
+    /// template, others with the same answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_again: Option<u64>,
-    /// Their time, in nanoseconds.
+    /// From entry to return, in nanoseconds, all of these together.
     #[schemars(with = "Option<u64>")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_again_ns: Option<Nanos>,

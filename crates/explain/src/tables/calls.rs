@@ -15,8 +15,8 @@ use crate::codes;
 use crate::owners::{self, Owners};
 use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
 
-/// Two times are one for a reader who knows them to a sixteenth.
-const NEIGHBOURS: f64 = 1.15;
+/// Counted times are known to a bucket, and the next one is an eighth longer at most.
+const NEIGHBOURS: f64 = 1.125;
 
 /// One function of one module.
 #[derive(Debug)]
