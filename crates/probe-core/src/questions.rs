@@ -44,14 +44,14 @@ pub fn may_ask(function: u32) -> bool {
 #[inline(always)]
 pub fn may_change_answers(function: u32) -> bool {
     match find_call(function) {
+        FindCall::Close | FindCall::CloseAll | FindCall::Finalise | FindCall::Forget => true,
+        // A session has the handle of another one only after that was closed.
         FindCall::Open
-        | FindCall::Close
-        | FindCall::CloseAll
-        | FindCall::Finalise
-        | FindCall::Forget => true,
-        FindCall::Begin | FindCall::Next | FindCall::End | FindCall::Cancel | FindCall::Other => {
-            false
-        }
+        | FindCall::Begin
+        | FindCall::Next
+        | FindCall::End
+        | FindCall::Cancel
+        | FindCall::Other => false,
     }
 }
 

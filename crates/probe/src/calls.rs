@@ -172,6 +172,7 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     if !is_listed {
         // SAFETY: as above.
         frame.question = unsafe { question(thread, frame, &memory) };
+        frame.note = thread::changes();
     }
     // Processor times are for what is found in calls that are listed.
     let short = ticks().short_call();
@@ -243,7 +244,9 @@ unsafe fn question(thread: &mut Thread, frame: &Frame, memory: &ProgramMemory) -
 /// What a summed call that is over has asked, with its answer; 0: nothing.
 fn answered_question(frame: &Frame) -> u64 {
     let function = frame.function;
-    if !questions::may_ask(function) || frame.question == 0 || state().header().fix_count != 0 {
+    let has_asked = questions::may_ask(function) && state().header().fix_count == 0;
+    // What changed meanwhile may have come before the answer, or after it.
+    if !has_asked || frame.question == 0 || frame.note != thread::changes() {
         return 0;
     }
     if !questions::is_answered(function) {

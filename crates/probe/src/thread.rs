@@ -533,9 +533,14 @@ pub(crate) fn note_change() {
     CHANGES.fetch_add(1, Ordering::Relaxed);
 }
 
+/// How often they may have.
+pub(crate) fn changes() -> u64 {
+    u64::from(CHANGES.load(Ordering::Relaxed))
+}
+
 /// The time in which this thread's questions have the same answers.
 fn era() -> u64 {
-    u64::from(own_id()) << 32 | u64::from(CHANGES.load(Ordering::Relaxed))
+    u64::from(own_id()) << 32 | changes()
 }
 
 /// A call is not written, and this is why.

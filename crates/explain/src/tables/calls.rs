@@ -15,9 +15,6 @@ use crate::codes;
 use crate::owners::{self, Owners};
 use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
 
-/// Counted times are known to a bucket, and the next one is an eighth longer at most.
-const NEIGHBOURS: f64 = 1.125;
-
 /// One function of one module.
 #[derive(Debug)]
 struct FunctionTally {
@@ -231,6 +228,8 @@ fn call(tally: &FunctionTally, listed: Option<&Series>) -> record::Call {
     let mut well = listed.map_or_else(Slice::empty, Series::total);
     let all = well.completed.saturating_add(tally.summed_well);
     well.absorb(&tally.summed_times);
+    // Some failures have no time, and are taken for such as have.
+    let all = all.max(well.completed);
     let quantile = |share: f64| quantile(&well, all, share);
     record::Call {
         module: tally.module.clone(),
@@ -256,7 +255,7 @@ fn quantile(known: &Slice, all: u64, share: f64) -> Option<Nanos> {
     let rank = share * all as f64;
     let at_rank = |rank: f64| known.quantile(rank.max(0.0) / known.completed as f64);
     let (low, high) = at_rank(rank - unknown).zip(at_rank(rank))?;
-    (high.0 as f64 <= low.0 as f64 * NEIGHBOURS).then_some(high)
+    (low == high).then_some(high)
 }
 
 /// Its failures are those of calls that were listed, as its figures will be.
@@ -441,6 +440,9 @@ mod tests {
         timeline.summed = vec![some.clone()];
         let (p50, p99) = quantiles(&timeline);
         assert!(near(p50, millis(3)) && p99.is_none(), "150 of 166: {p50:?} {p99:?}");
+        timeline.summed = vec![summed(&[(3, 100), (9, 20)], 160)];
+        let (p50, p99) = quantiles(&timeline);
+        assert!(near(p50, millis(3)) && near(p99, millis(9)), "failures without a time: {p50:?}");
         timeline.summed = vec![summed(&[(3, 35), (9, 65)], 50)];
         assert_eq!(quantiles(&timeline).0, None, "20 unknown ones are all longer, or all shorter");
         timeline.summed = vec![some.clone(), some];
