@@ -96,6 +96,13 @@ pub enum Event {
     CallEnded(CallEnded),
     /// A call of libc, or many in a row.
     Libc(LibcCalls),
+    /// The probe made room for what the thread would do next.
+    RoomMade {
+        /// When it began to, on CLOCK_MONOTONIC.
+        at: Nanos,
+        /// How long that took.
+        took: Nanos,
+    },
     /// A fix put time into the call that is open.
     Injected {
         /// When it was noted, on CLOCK_MONOTONIC.
@@ -221,6 +228,9 @@ pub struct WatchCost {
     pub inside: Nanos,
     /// After the call's own time has ended.
     pub after: Nanos,
+    /// How much longer all of it takes than it did at best. As long the program may wait at other
+    /// places, for memory that the probe has displaced from caches.
+    pub displaced: Nanos,
 }
 
 /// Where calls of one function come through, by which an end finds its beginning: two stubs may

@@ -154,6 +154,10 @@ impl OpenThread {
             Event::CallBegun(begun) => self.begun(begun, exchanges),
             Event::CallEnded(ended) => self.ended(ended, exchanges),
             Event::Libc(calls) => self.libc(&calls),
+            Event::RoomMade { at, took } => {
+                self.alive(at);
+                self.thread.room_made.push((at, took));
+            }
             Event::Injected { at, time } => {
                 self.seen(at);
                 if let Some((open, _)) = self.open.last().filter(|_| time > Nanos::ZERO) {

@@ -95,6 +95,8 @@ pub struct Thread {
     pub injected: BTreeMap<Place, Nanos>,
     /// Where the first calls of each place came from, in the order of their beginnings.
     pub callers: Vec<CalledFrom>,
+    /// When the probe made room for the thread's events, and how long that took.
+    pub room_made: Vec<(Nanos, Nanos)>,
 }
 
 /// An index into [`Timeline::exchanges`].
@@ -232,6 +234,7 @@ impl Thread {
         }
         self.leaves.retain(|leaf| inside(leaf.start, leaf.end));
         self.callers.retain(|call| inside(call.at, call.at));
+        self.room_made.retain(|(at, _)| inside(*at, *at));
         for leaf in &mut self.leaves {
             leaf.parent = leaf.parent.and_then(|parent| places[parent.index()]);
         }

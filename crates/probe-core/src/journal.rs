@@ -8,8 +8,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::wire::{
-    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header,
-    Leaf, MOST_BYTES,
+    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_ROOM, EVENT_THREAD, HEADER_BYTES,
+    Head, Header, Leaf, MOST_BYTES,
 };
 
 /// Bytes of an event, at most.
@@ -32,6 +32,9 @@ pub enum ChunkUse {
 pub trait ChunkSource {
     /// The process whose memory this is.
     fn process(&self) -> u32;
+
+    /// The probe's clock.
+    fn now(&self) -> u64;
 
     /// A chunk of the file that nobody else has or will have; null when there is none. It is
     /// [`CHUNK_BYTES`] long, mapped for good, and may be written.
@@ -312,6 +315,7 @@ impl Journal {
     fn take_chunk(&mut self, source: &impl ChunkSource) {
         self.close_counts();
         let purpose = if self.chunk.is_null() { ChunkUse::First } else { ChunkUse::Next };
+        let from = source.now();
         self.chunk = source.take_chunk(purpose);
         if self.chunk.is_null() {
             return;
@@ -325,6 +329,10 @@ impl Journal {
         };
         // SAFETY: nobody else's.
         unsafe { self.chunk.write(head) };
+        if purpose == ChunkUse::Next {
+            let took = source.now().saturating_sub(from);
+            self.write_event(source, Head::new(from, EVENT_ROOM, 0), [took], &[]);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -262,6 +262,8 @@ pub const EVENT_STACK: u8 = 11;
 /// where its code begins and ends, the first eight bytes of its build id or 0; then its path, as the
 /// dynamic linker knows it, empty for the program itself.
 pub const EVENT_OBJECT: u8 = 12;
+/// The probe took this chunk, since the one before was full: how long that took.
+pub const EVENT_ROOM: u8 = 13;
 /// The path of the probe's own code, whose frames are undone by their frame pointer.
 pub const PROBE_NAME: &[u8] = b"[probe]";
 /// In this process, unless exec(3) fails.

@@ -35,6 +35,10 @@ impl ChunkSource for SharedFile {
         process::process()
     }
 
+    fn now(&self) -> u64 {
+        process::now()
+    }
+
     fn take_chunk(&self, purpose: ChunkUse) -> *mut Chunk {
         let state = state();
         let header = state.header();

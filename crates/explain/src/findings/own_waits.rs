@@ -126,7 +126,8 @@ fn hold_ups<'a>(scene: &Scene<'a>) -> (Places<'a>, BTreeSet<usize>) {
         let mut before = thread.start;
         for (leaf, start, end) in held {
             let work = Stretches::from_iter([(before, start)]);
-            let watching: Nanos = watched.iter().map(|it| it.within(&work, before, start)).sum();
+            let watching: Nanos =
+                watched.iter().map(|it| it.within(&work, before, start).known).sum();
             before = end;
             if !scene.counts(number, start) {
                 continue;

@@ -13,7 +13,7 @@ use tapstone_measure::units::Nanos;
 use super::remaining_work::remaining_work;
 use super::scene::{life, waits};
 use super::stretches::Stretches;
-use super::watching::ProbeWork;
+use super::watching::{ProbeWork, Watching};
 use super::{Finding, Removed};
 use crate::operation::{Cut, Operations};
 use crate::timeline::{Thread, Timeline};
@@ -101,11 +101,15 @@ pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removabl
     let all = |sets| OfOperations { operations, watched: &watched, sets };
     // Threads may wait for one another, and so for the probe's work in any of them, or not at all.
     let alone = alone(timeline, &surely);
-    let of_alone = all(&alone).each(|costs| costs.sum());
-    let of_surely = all(&surely).each(|costs| costs.sum());
+    let longest = |costs: &mut dyn Iterator<Item = Watching>| costs.map(|it| it.at_most).sum();
+    let shortest = |costs: &mut dyn Iterator<Item = Watching>| {
+        costs.map(|it| it.known).max().unwrap_or_default()
+    };
+    let of_alone = all(&alone).each(longest);
+    let of_surely = all(&surely).each(longest);
     let remaining = remaining_work(timeline, &surely).unwrap_or(Nanos::NEVER);
     let low = of_alone.zip(of_surely).map(|(alone, surely)| alone.max(surely - remaining)).sum();
-    let high = all(&at_most).each(|costs| costs.max().unwrap_or_default()).sum();
+    let high = all(&at_most).each(shortest).sum();
     let an_operation = |sum: Nanos| sum.0 as f64 / operations.count().max(1) as f64;
     let (low, high) = (an_operation(low), an_operation(high));
     // What lies around what is removed may be shorter than what watching is said to cost there: then
@@ -126,7 +130,7 @@ impl OfOperations<'_> {
     /// library's) work for all.
     fn each(
         self,
-        together: fn(&mut dyn Iterator<Item = Nanos>) -> Nanos,
+        together: fn(&mut dyn Iterator<Item = Watching>) -> Nanos,
     ) -> impl Iterator<Item = Nanos> {
         let Self { operations, watched, sets } = self;
         let own: BTreeSet<usize> = operations.cuts.iter().map(|cut| cut.thread).collect();
@@ -314,6 +318,11 @@ mod tests {
         timeline.watch_costs = (0..2).map(|id| (FunctionId(id), cost)).collect();
         // Each thread's search and its open begin at once: 2 ms of each lie inside.
         assert_eq!(of_whole(&timeline, &both), (6.0, 8.0), "one after the other, or at once");
+        let cost = WatchCost { displaced: Nanos(250_000), ..cost };
+        timeline.watch_costs = (0..2).map(|id| (FunctionId(id), cost)).collect();
+        assert_eq!(of_whole(&timeline, &both), (5.0, 8.0), "what may be displaced is at the low end");
+        timeline.threads[0].room_made = vec![(millis(1), millis(2))];
+        assert_eq!(of_whole(&timeline, &both), (3.0, 6.0), "room for events is known");
     }
 
     /// What follows each call is shorter than what watching it is said to take there.

@@ -14,8 +14,8 @@ use super::Recording;
 use super::chunks::{HEAD, RecordingChunk, WORD, WireEvent, events};
 use crate::wire::{
     self, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED, EVENT_LEAF, EVENT_PROCESS,
-    EVENT_STACK, FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL,
-    FLAG_TOKEN,
+    EVENT_ROOM, EVENT_STACK, FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE,
+    FLAG_TERMINAL, FLAG_TOKEN,
 };
 
 /// Words of a leaf before its bytes.
@@ -57,6 +57,7 @@ impl Decoder<'_> {
                     }
                     _ => Event::Alive(at),
                 },
+                EVENT_ROOM => Event::RoomMade { at, took: scale.duration(event.word(0)) },
                 EVENT_FIXED => Event::Injected { at, time: Nanos(event.word(0)) },
                 _ => Event::Alive(at),
             };

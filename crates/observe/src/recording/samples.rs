@@ -52,8 +52,11 @@ fn watch_cost(cost: &[u8], scale: &Scale) -> Option<WatchCost> {
     };
     let inside = mean(offset_of!(StubCost, inside), offset_of!(StubCost, beginnings))?;
     let before = mean(offset_of!(StubCost, before), offset_of!(StubCost, beginnings))?;
-    let after = mean(offset_of!(StubCost, after), offset_of!(StubCost, ends));
-    Some(WatchCost { before, inside, after: after.unwrap_or_default() })
+    let after = mean(offset_of!(StubCost, after), offset_of!(StubCost, ends)).unwrap_or_default();
+    let least = |at: usize| scale.duration(number_at(cost, at));
+    let at_best =
+        least(offset_of!(StubCost, least_beginning)) + least(offset_of!(StubCost, least_end));
+    Some(WatchCost { before, inside, after, displaced: before + inside + after - at_best })
 }
 
 fn running_of(running: &[u8], scale: &Scale) -> Option<(Nanos, Nanos)> {

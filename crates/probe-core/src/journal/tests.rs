@@ -21,6 +21,7 @@ struct File {
     /// Chunks in which calls may be listed.
     listing: Cell<usize>,
     dropped: Cell<usize>,
+    clock: Cell<u64>,
 }
 
 impl File {
@@ -34,11 +35,17 @@ impl File {
             next: Cell::new(0),
             listing: Cell::new(count),
             dropped: Cell::new(0),
+            clock: Cell::new(1_000),
         }
     }
 
-    /// The events of a chunk: head, words behind it.
+    /// The events of a chunk but that it was taken: head, words behind it.
     fn events(&self, chunk: usize) -> Vec<(Head, Vec<u64>)> {
+        let all = self.all_events(chunk).into_iter();
+        all.filter(|(head, _)| head.kind != EVENT_ROOM).collect()
+    }
+
+    fn all_events(&self, chunk: usize) -> Vec<(Head, Vec<u64>)> {
         let start = self.chunks[chunk].cast::<u64>();
         // SAFETY: the journal has written the head, and as many words as it says.
         unsafe {
@@ -80,6 +87,12 @@ impl Drop for File {
 impl ChunkSource for File {
     fn process(&self) -> u32 {
         self.process.get()
+    }
+
+    /// Each look is 7 later than the one before.
+    fn now(&self) -> u64 {
+        self.clock.set(self.clock.get() + 7);
+        self.clock.get()
     }
 
     fn take_chunk(&self, purpose: ChunkUse) -> *mut Chunk {
@@ -192,6 +205,10 @@ fn a_full_chunk_is_followed_by_another() {
     journal.write_event(&file, Head::new(5, EVENT_EXIT, 9), [1], &[]);
     assert_eq!((file.taken.get(), file.next.get()), (2, 1));
     assert_eq!(file.events(1).len(), 1);
+    // The probe says for how long it had to do with that.
+    let (head, took) = &file.all_events(1)[0];
+    assert_eq!((head.kind, head.time, &took[..]), (EVENT_ROOM, 1_014, &[7][..]));
+    assert_eq!(file.all_events(0).len(), file.events(0).len(), "the first chunk is had at once");
 }
 
 #[test]
