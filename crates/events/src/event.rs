@@ -73,6 +73,8 @@ pub enum Event {
     },
     /// Calls that were summed and not listed.
     Summed(SummedCalls),
+    /// One of the last of those on its thread, which is known all the same.
+    Unlisted(UnlistedCall),
     /// Declares the next [`TextId`], from 0 on: a path, a name, or an address (a `sockaddr`).
     Text(Box<[u8]>),
     /// What follows is of this thread.
@@ -217,6 +219,23 @@ pub struct SummedDetails {
     pub again: u64,
     /// From entry to return, all of these together.
     pub time_again: Nanos,
+}
+
+/// One of the last calls of a thread whose calls were summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnlistedCall {
+    /// The process that made it, by id.
+    pub process: u32,
+    /// The thread, by id.
+    pub thread: u32,
+    /// The function that was called.
+    pub function: FunctionId,
+    /// When the call began, on CLOCK_MONOTONIC.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// What it returned.
+    pub result: u64,
 }
 
 /// What a call takes longer because it is watched, in the mean.

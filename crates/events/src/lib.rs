@@ -35,7 +35,7 @@ pub use self::blind::Blind;
 pub use self::event::{
     CallBegun, CallEnded, CallOutcome, CalledFrom, CalledFunction, End, Event, EventSource,
     FunctionId, LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand, StubId,
-    SummedCalls, SummedDetails, TextId, WatchCost,
+    SummedCalls, SummedDetails, TextId, UnlistedCall, WatchCost,
 };
 pub use self::exit::Exit;
 pub use self::fix::{Fix, FixError, WaitsIn, WatchedFunction};

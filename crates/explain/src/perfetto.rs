@@ -23,9 +23,9 @@ use self::layout::{Child, SlicePlace, places};
 use self::packets::{Packets, Title, Track};
 use self::proto::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 pub use self::system_calls::{SystemCallSlice, system_calls};
-use crate::exchanges;
-use crate::timeline::{Family, Place, Thread, Timeline};
+use crate::timeline::{Family, Place, Thread, Timeline, with_depths};
 use crate::tree::{Node, Tree};
+use crate::{codes, exchanges};
 
 /// Writes a trace, with the [system calls](system_calls()) that were seen or none.
 ///
@@ -47,6 +47,7 @@ pub fn write_trace<'a>(
         let tree = Tree::of_thread(thread);
         trace.calls(thread, &tree, None, (thread.start, thread.end), track)?;
     }
+    trace.last_calls()?;
     for call in system_calls {
         trace.system_call(&call)?;
     }
@@ -151,6 +152,34 @@ impl<W: Write> TraceWriter<'_, W> {
             }
         }
         Ok(())
+    }
+
+    /// The last calls of threads whose calls were only counted: of them names and results are known.
+    fn last_calls(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        let mut open: Vec<(Track, Nanos)> = Vec::new();
+        for (call, depth) in with_depths(&timeline.last_calls) {
+            while open.len() > depth as usize {
+                self.end_last(&mut open)?;
+            }
+            let track = self.track(TrackKind::Thread(call.process, call.thread))?;
+            let result = codes::name(timeline.call(call.function), call.result);
+            let arguments = vec![self.packets.text("result", &result)];
+            let title = self.title(call.function);
+            self.packets.slice_begins(track, call.start, title, arguments)?;
+            open.push((track, call.end));
+        }
+        while !open.is_empty() {
+            self.end_last(&mut open)?;
+        }
+        Ok(())
+    }
+
+    fn end_last(&mut self, open: &mut Vec<(Track, Nanos)>) -> io::Result<()> {
+        match open.pop() {
+            Some((track, end)) => self.packets.slice_ends(track, end),
+            None => Ok(()),
+        }
     }
 
     fn title(&self, call: crate::timeline::FunctionId) -> Title<'static> {

@@ -1,5 +1,6 @@
 //! Events into a timeline: calls inside calls, and threads that last as long as their process.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use tapstone_events::{
@@ -52,6 +53,7 @@ impl TimelineReading {
                 timeline.running.insert(function, RunningTime { time, ran });
             }
             Event::Summed(calls) => timeline.summed.push(calls),
+            Event::Unlisted(call) => timeline.last_calls.push(call),
             Event::Text(text) => timeline.texts.push(text),
             Event::Thread { process, id } => {
                 timeline.threads.extend(thread.take().and_then(OpenThread::finish));
@@ -86,6 +88,8 @@ impl TimelineReading {
             !thread.spans.is_empty() || !thread.leaves.is_empty()
         });
         timeline.threads.sort_by_key(|thread| thread.start);
+        // Of two that began at once the longer one is around the other.
+        timeline.last_calls.sort_by_key(|it| (it.process, it.thread, it.start, Reverse(it.end)));
         timeline
     }
 }
@@ -171,6 +175,7 @@ impl OpenThread {
             | Event::WatchCost { .. }
             | Event::Running { .. }
             | Event::Summed(_)
+            | Event::Unlisted(_)
             | Event::Text(_)
             | Event::Thread { .. } => {}
         }

@@ -14,7 +14,7 @@ pub use tapstone_events::{
     CalledFrom, CalledFunction, End, Family, FunctionId, Kind, On, Place, Program, TextId,
     WatchCost,
 };
-use tapstone_events::{ProcessEnd, SummedCalls, UnseenProgram};
+use tapstone_events::{ProcessEnd, SummedCalls, UnlistedCall, UnseenProgram};
 
 pub use self::span::Span;
 pub(crate) use self::span::{About, Outcome};
@@ -47,6 +47,8 @@ pub struct Timeline {
     pub root: u32,
     /// Calls that were counted after `summed_from`, and are in no thread.
     pub summed: Vec<SummedCalls>,
+    /// The last of those, by process, thread and beginning; a call comes before those inside it.
+    pub last_calls: Vec<UnlistedCall>,
     /// When calls were no longer all listed.
     pub summed_from: Option<Nanos>,
     /// Events that found no space: what is here is a lower bound then.
@@ -197,6 +199,10 @@ impl Timeline {
         self.watch_costs
             .extend(other.watch_costs.into_iter().map(|(id, cost)| (renumbered(id), cost)));
         self.running.extend(other.running.into_iter().map(|(id, it)| (renumbered(id), it)));
+        let last = other.last_calls.into_iter();
+        let last = last.filter(|call| call.start >= self.started && call.end <= self.ended);
+        self.last_calls
+            .extend(last.map(|call| UnlistedCall { function: renumbered(call.function), ..call }));
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);
@@ -217,6 +223,18 @@ impl Timeline {
             }
         }
     }
+}
+
+/// The last calls of a timeline with the number of those around each on its thread.
+pub fn with_depths(last_calls: &[UnlistedCall]) -> impl Iterator<Item = (&UnlistedCall, u32)> {
+    let mut around: Vec<&UnlistedCall> = Vec::new();
+    last_calls.iter().map(move |call| {
+        around.retain(|it| {
+            (it.process, it.thread) == (call.process, call.thread) && it.end >= call.end
+        });
+        around.push(call);
+        (call, around.len() as u32 - 1)
+    })
 }
 
 impl Thread {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tapstone_events::system_calls::StackFrame;
 use tapstone_events::{
     Event, EventSource, FUNCTIONS, FunctionId, Losses, ObservedRun, Program, SummedCalls,
-    UnseenProgram,
+    UnlistedCall, UnseenProgram,
 };
 use thiserror::Error;
 
@@ -28,11 +28,11 @@ use self::chunks::{RecordingChunk, used_chunks};
 use self::declarations::{CallMoment, Declarations, Functions, ProgramImages, callers};
 use self::decoder::Decoder;
 use self::samples::{FunctionSamples, samples};
-use self::totals::{Details, add_details, summed_calls, summed_from};
+use self::totals::{Details, add_details, last_calls, summed_calls, summed_from};
 use self::unannounced::unannounced;
 use crate::clock::Scale;
 use crate::starts;
-use crate::wire::{CHUNK_EVENTS, CHUNK_TIMES, CHUNK_TOTALS};
+use crate::wire::{CHUNK_EVENTS, CHUNK_LAST, CHUNK_TIMES, CHUNK_TOTALS};
 
 /// Why a file of events cannot be read.
 #[derive(Debug, Error)]
@@ -72,6 +72,8 @@ pub struct Recording {
     callers: HashMap<CallMoment, Arc<[StackFrame]>>,
     /// Calls that are in no thread.
     summed: Vec<SummedCalls>,
+    /// The last of those.
+    last_calls: Vec<UnlistedCall>,
     /// By a function's number among all that are watched.
     samples: Vec<FunctionSamples>,
 }
@@ -113,7 +115,23 @@ impl Recording {
         for chunk in that_hold(CHUNK_TOTALS) {
             summed.extend(summed_calls(&file, &scale, &images, chunk, &mut details)?);
         }
-        Ok(Self { file, scale, run, images, functions, threads, unseen, callers, summed, samples })
+        let mut last = Vec::new();
+        for chunk in that_hold(CHUNK_LAST) {
+            last.extend(last_calls(&file, &scale, &images, chunk)?);
+        }
+        Ok(Self {
+            file,
+            scale,
+            run,
+            images,
+            functions,
+            threads,
+            unseen,
+            callers,
+            summed,
+            last_calls: last,
+            samples,
+        })
     }
 
     /// What the probe lost, and what it summed instead of listing it.
@@ -161,6 +179,7 @@ impl EventSource for Recording {
             }
         }
         self.summed.iter().cloned().map(Event::Summed).for_each(&mut *take);
+        self.last_calls.iter().copied().map(Event::Unlisted).for_each(&mut *take);
         let mut decoder = Decoder { recording: self, texts: HashMap::new(), take };
         for ((process, id), chunks) in &self.threads {
             (decoder.take)(Event::Thread { process: *process, id: *id });

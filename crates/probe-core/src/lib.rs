@@ -35,6 +35,7 @@ mod fix;
 pub mod frame;
 pub mod functions;
 pub mod journal;
+pub mod last_calls;
 pub mod leaf;
 pub mod lookup;
 pub mod names;

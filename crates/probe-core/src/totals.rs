@@ -3,15 +3,16 @@
 //! A program that makes a hundred million calls would fill any file. So only its first calls are
 //! listed; of the others each thread keeps, in one chunk, how many there were of each function, how
 //! long they took together and how they failed; and, of functions that it calls often, in a few more,
-//! how many calls were of which length.
+//! how many calls were of which length; and the last calls themselves ([`crate::last_calls`]).
 
 use core::mem::{align_of, size_of};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::last_calls::{LastCall, LastCalls, MOST_LAST};
 use crate::questions::Questions;
 use crate::times::{CallTimes, MOST_TIMES, bucket_of};
-use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_TIMES, CHUNK_TOTALS, Chunk};
+use crate::wire::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_LAST, CHUNK_TIMES, CHUNK_TOTALS, Chunk};
 
 /// Codes of failure that are told apart for a function of a thread.
 pub const FAILURES: usize = 4;
@@ -129,12 +130,19 @@ pub struct ThreadTotals {
     times: [*mut Chunk; TIMES_CHUNKS],
     /// Functions that have a place in those.
     with_times: u8,
+    /// The chunk of its last calls.
+    last: *mut Chunk,
 }
 
 impl ThreadTotals {
     /// Without a chunk.
     pub const fn new() -> Self {
-        Self { chunk: ptr::null_mut(), times: [ptr::null_mut(); TIMES_CHUNKS], with_times: 0 }
+        Self {
+            chunk: ptr::null_mut(),
+            times: [ptr::null_mut(); TIMES_CHUNKS],
+            with_times: 0,
+            last: ptr::null_mut(),
+        }
     }
 
     /// Whether there is a chunk of this process to add to. One that was forked off starts anew.
@@ -219,7 +227,7 @@ impl ThreadTotals {
         slot: u32,
         time: u64,
         asked: Asked,
-        take_chunk: impl FnOnce() -> *mut Chunk,
+        take_chunk: impl FnMut() -> *mut Chunk,
     ) {
         let Some(at) = self.place_of(slot) else { return };
         let times_of = self.times_of(at);
@@ -252,6 +260,17 @@ impl ThreadTotals {
         }
     }
 
+    /// Keeps a call among the last ones, if this thread has made many.
+    #[inline(always)]
+    pub fn note_last(&mut self, call: LastCall) {
+        if !self.last.is_null() {
+            // SAFETY: a chunk of this thread's, which is mapped for good and long enough.
+            unsafe {
+                (*self.last.cast::<u8>().add(CHUNK_HEAD_BYTES).cast::<LastCalls>()).note(call)
+            }
+        }
+    }
+
     /// Gives the times of another function a place.
     ///
     /// # Safety
@@ -260,28 +279,47 @@ impl ThreadTotals {
     unsafe fn begin_times(
         &mut self,
         slot: u32,
-        take_chunk: impl FnOnce() -> *mut Chunk,
+        mut take_chunk: impl FnMut() -> *mut Chunk,
     ) -> Option<u8> {
         let place = self.with_times;
-        let chunk = self.times.get_mut(usize::from(place) / MOST_TIMES)?;
+        let number = usize::from(place) / MOST_TIMES;
+        let mut chunk = *self.times.get(number)?;
         if chunk.is_null() {
-            let new = take_chunk();
-            if new.is_null() {
+            chunk = take_chunk();
+            if chunk.is_null() {
                 return None;
             }
             // SAFETY: the caller's promise; `begin` has made the chunk of sums.
-            unsafe { begin_chunk(new, (*self.chunk).process, (*self.chunk).thread, CHUNK_TIMES) };
-            *chunk = new;
+            unsafe { begin_chunk(chunk, (*self.chunk).process, (*self.chunk).thread, CHUNK_TIMES) };
+            self.times[number] = chunk;
+            if place == 0 {
+                // SAFETY: as above.
+                unsafe { self.begin_last(take_chunk()) };
+            }
         }
         let used =
             CHUNK_HEAD_BYTES + (usize::from(place) % MOST_TIMES + 1) * size_of::<CallTimes>();
         // SAFETY: a chunk of this thread's, and inside it.
         unsafe {
-            (**chunk).used.store(used as u32, Ordering::Release);
+            (*chunk).used.store(used as u32, Ordering::Release);
             (*self.times_at(place)).slot_and_one = u64::from(slot) + 1;
         }
         self.with_times += 1;
         Some(place)
+    }
+
+    /// # Safety
+    /// The chunk is null, or as `take_chunk` of [`add_time`](Self::add_time) returns it.
+    unsafe fn begin_last(&mut self, chunk: *mut Chunk) {
+        const USED: usize = CHUNK_HEAD_BYTES + MOST_LAST * size_of::<LastCall>();
+        if !chunk.is_null() {
+            // SAFETY: the caller's promise; `begin` has made the chunk of sums.
+            unsafe {
+                begin_chunk(chunk, (*self.chunk).process, (*self.chunk).thread, CHUNK_LAST);
+                (*chunk).used.store(USED as u32, Ordering::Release);
+            }
+        }
+        self.last = chunk;
     }
 
     /// # Safety
@@ -434,6 +472,17 @@ mod tests {
     /// A thread's sums after so many calls of each function, that took as many ticks as there were
     /// before, and its chunks of times.
     fn timed(functions: u32, calls: u64, room: usize) -> (Memory, Vec<Memory>) {
+        let (memory, chunks) = counted(functions, calls, room);
+        (memory, chunks.into_iter().filter(|chunk| content(chunk) == CHUNK_TIMES).collect())
+    }
+
+    fn content(chunk: &Memory) -> u32 {
+        // SAFETY: a chunk that was begun.
+        unsafe { (*chunk.0).content }
+    }
+
+    /// The same with all chunks but the first.
+    fn counted(functions: u32, calls: u64, room: usize) -> (Memory, Vec<Memory>) {
         let memory = Memory::new();
         let mut totals = begun(&memory);
         let mut chunks = Vec::new();
@@ -449,6 +498,7 @@ mod tests {
             };
             // SAFETY: zeroed, and as long as a chunk.
             unsafe { totals.add_time(slot, time, asked(slot, time), take_chunk) };
+            totals.note_last(LastCall::new(slot, time, time + 1, 0));
         }
         (memory, chunks)
     }
@@ -488,6 +538,29 @@ mod tests {
             assert_eq!(times.counts[bucket_of(TIMED_FROM)], 8, "63 is in the bucket before it");
             assert_eq!((times.again, times.time_again), (3, 65 + 67 + 69));
         }
+    }
+
+    #[test]
+    fn a_thread_that_makes_many_calls_keeps_the_last_ones() {
+        let (_memory, chunks) = counted(1, TIMED_FROM - 1, 9);
+        assert_eq!(chunks.len(), 0);
+        let (_memory, chunks) = counted(2, TIMED_FROM + 9, 9);
+        let [CHUNK_TIMES, CHUNK_LAST] = chunks.iter().map(content).collect::<Vec<_>>()[..] else {
+            panic!("{} chunks", chunks.len())
+        };
+        // SAFETY: the chunk was begun for them.
+        let last = unsafe { &*chunks[1].0.cast::<u8>().add(CHUNK_HEAD_BYTES).cast::<LastCalls>() };
+        // From the call on from which times are kept.
+        let noted = 10 + TIMED_FROM as usize + 9;
+        assert_eq!(last.calls[0], LastCall::new(0, TIMED_FROM - 1, TIMED_FROM, 0));
+        assert_eq!(last.calls[noted - 1], LastCall::new(1, TIMED_FROM + 8, TIMED_FROM + 9, 0));
+        assert_eq!(last.calls[noted], LastCall::default());
+        // SAFETY: written when it was begun.
+        let used = unsafe { (*chunks[1].0).used.load(Ordering::Acquire) } as usize;
+        assert_eq!(used, CHUNK_HEAD_BYTES + MOST_LAST * size_of::<LastCall>());
+        // Where there is room for one chunk, it is for the times.
+        let (_memory, chunks) = counted(2, TIMED_FROM + 9, 1);
+        assert_eq!(chunks.iter().map(content).collect::<Vec<_>>(), [CHUNK_TIMES]);
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub struct Chunk {
     pub thread: u32,
     /// Bytes used, this head included. 0: taken, and nothing in it.
     pub used: AtomicU32,
-    /// What is in it: [`CHUNK_EVENTS`], [`CHUNK_TOTALS`] or [`CHUNK_TIMES`].
+    /// What is in it: one of `CHUNK_…`.
     pub content: u32,
 }
 
@@ -208,6 +208,8 @@ pub const CHUNK_EVENTS: u32 = 0;
 pub const CHUNK_TOTALS: u32 = 1;
 /// The chunk holds how long those calls took: [`CallTimes`](crate::times::CallTimes).
 pub const CHUNK_TIMES: u32 = 2;
+/// The chunk holds the last of those calls: [`LastCall`](crate::last_calls::LastCall).
+pub const CHUNK_LAST: u32 = 3;
 
 /// The beginning of an event: two words, of `words` in all.
 #[repr(C)]

@@ -18,6 +18,7 @@ use tapstone_probe_core::functions::{FUNCTIONS, Kind};
 use tapstone_probe_core::leaf::{
     LeafEnding, LeafTiming, Ticks, leaf_that_begins, leaf_timing, uses_descriptor,
 };
+use tapstone_probe_core::last_calls::LastCall;
 use tapstone_probe_core::names::libc_kind;
 use tapstone_probe_core::program_memory::ProgramMemory;
 use tapstone_probe_core::questions;
@@ -213,10 +214,9 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     }
     let popped = thread.pop(frame.place());
     if popped == Some(Popped::Summed) {
-        let failure = (frame.result != 0).then_some(frame.result);
-        let time = end.saturating_sub(frame.start);
+        let call = LastCall::new(frame.id, frame.start, end, frame.result);
         let asked = answered_question(frame);
-        thread.end_sum(frame.id, time, frame.written.addr() as u64, failure, asked);
+        thread.end_sum(frame.id, call, frame.written.addr() as u64, asked);
     }
     if popped == Some(Popped::Listed) {
         // SAFETY: as above.
@@ -313,7 +313,8 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     }
     if !thread.journal.lists_calls(&SharedFile) {
         thread.begin_summed(frame.id);
-        return thread.sum_leaf(frame.id, leaf.sum, false);
+        let call = LastCall::new(frame.id, frame.start, end, frame.result);
+        return thread.sum_leaf(frame.id, call, false);
     }
     match ticks().ending_of_quick(kind, leaf.sum) {
         LeafEnding::Counted => thread.journal.count_leaf(&SharedFile, &leaf),
@@ -336,7 +337,8 @@ fn leave_summed_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     }
     let waits_for = flags(frame, kind, descriptor, time) & (FLAG_SERVICE | FLAG_TERMINAL);
     let waited = matches!(kind, Kind::Lock | Kind::Children) || waits_for != 0;
-    thread.sum_leaf(frame.id, time, waited);
+    let call = LastCall::new(frame.id, frame.start, end, frame.result);
+    thread.sum_leaf(frame.id, call, waited);
 }
 
 fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {

@@ -15,6 +15,7 @@ use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse, Journal};
+use tapstone_probe_core::last_calls::LastCall;
 use tapstone_probe_core::totals::{Asked, CallTotals, LEFT, SummedCall, ThreadTotals};
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
@@ -378,10 +379,12 @@ impl Thread {
 
     /// A call of libc that was not listed is over. `waited`: its time is its own, and not that of
     /// the call around it.
-    pub(crate) fn sum_leaf(&mut self, slot: u32, time: u64, waited: bool) {
+    pub(crate) fn sum_leaf(&mut self, slot: u32, call: LastCall, waited: bool) {
+        let time = call.end.saturating_sub(call.start);
         let is_own = waited || self.depth == 0;
         self.inside += if is_own { time } else { 0 };
         self.sum(slot, Some(time), if is_own { 0 } else { time }, None);
+        self.note_last(call);
     }
 
     /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
@@ -429,23 +432,28 @@ impl Thread {
         None
     }
 
-    /// A call that was popped as summed took so long; before it, others had taken `around` inside
-    /// the call around it. `question` is what it asked and was answered, or 0.
-    pub(crate) fn end_sum(
-        &mut self,
-        slot: u32,
-        time: u64,
-        around: u64,
-        failure: Option<u64>,
-        question: u64,
-    ) {
+    /// A call that was popped as summed is over; before it, others had taken `around` inside the call
+    /// around it. `question` is what it asked and was answered, or 0.
+    pub(crate) fn end_sum(&mut self, slot: u32, call: LastCall, around: u64, question: u64) {
+        let time = call.end.saturating_sub(call.start);
+        let failure = (call.result != 0).then_some(call.result);
         let inside = core::mem::replace(&mut self.inside, around + time);
-        if let (Some(time), None) = (self.sum(slot, Some(time), inside, failure), failure) {
+        let added = self.sum(slot, Some(time), inside, failure);
+        self.note_last(call);
+        if let (Some(time), None) = (added, failure) {
             // SAFETY: a chunk of the file that nobody else has, or null.
             unsafe {
                 let take_chunk = || SharedFile.take_chunk_of_times();
                 self.totals.add_time(slot, time, Asked { question, era: era() }, take_chunk);
             }
+        }
+    }
+
+    /// Keeps a call that was not listed among the last ones, where its sums have a chunk.
+    #[inline(always)]
+    fn note_last(&mut self, call: LastCall) {
+        if !SharedFile.is_over() && self.totals.has_chunk(SharedFile.process()) {
+            self.totals.note_last(call);
         }
     }
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use tapstone_attach::kept::KeptWatch;
+use tapstone_events::UnlistedCall;
 use tapstone_explain::exchanges;
 use tapstone_explain::reading::read_timeline;
-use tapstone_explain::timeline::{Family, Leaf, Span, Thread, Timeline};
+use tapstone_explain::timeline::{Family, Leaf, Span, Thread, Timeline, with_depths};
 use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::Described;
 use tapstone_observe::kept;
@@ -67,6 +68,14 @@ fn drawn(timeline: &Timeline) -> html::TimelineChart {
     let commands = exchanges::described(timeline);
     let mut lanes: Vec<html::TimelineLane> =
         timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
+    let thread_of = |call: &UnlistedCall| (call.process, call.thread);
+    for calls in timeline.last_calls.chunk_by(|one, other| thread_of(one) == thread_of(other)) {
+        let last = last_calls(timeline, calls);
+        match lanes.iter_mut().find(|lane| lane.name == last.name) {
+            Some(lane) => lane.spans.extend(last.spans),
+            None => lanes.push(last),
+        }
+    }
     lanes.retain(|lane| !lane.spans.is_empty());
     let mut lengths: Vec<u64> =
         lanes.iter().flat_map(|lane| lane.spans.iter().map(|span| span.length.0)).collect();
@@ -109,13 +118,32 @@ fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::T
         layer: html::TimelineLayer::Libc,
     }));
     spans.sort_by_key(|span| (span.start, span.depth));
-    let process = timeline.processes.iter().rfind(|process| process.id == thread.process);
-    let program = process.map_or("", |process| process.program.as_str());
-    let program = program.rsplit('/').next().unwrap_or(program);
+    html::TimelineLane { name: lane_name(timeline, thread.process, thread.id), spans }
+}
+
+/// The last calls of a thread, which are not in its timeline.
+fn last_calls(timeline: &Timeline, calls: &[UnlistedCall]) -> html::TimelineLane {
+    let span = |(call, depth): (&UnlistedCall, u32)| {
+        let called = timeline.call(call.function);
+        html::TimelineSpan {
+            name: called.function.to_owned(),
+            start: since(timeline, call.start),
+            length: call.end - call.start,
+            depth,
+            layer: layer(&called.family),
+        }
+    };
     html::TimelineLane {
-        name: format!("{program} {}, thread {}", thread.process, thread.id),
-        spans,
+        name: lane_name(timeline, calls[0].process, calls[0].thread),
+        spans: with_depths(calls).map(span).collect(),
     }
+}
+
+fn lane_name(timeline: &Timeline, process: u32, thread: u32) -> String {
+    let image = timeline.processes.iter().rfind(|image| image.id == process);
+    let program = image.map_or("", |image| image.program.as_str());
+    let program = program.rsplit('/').next().unwrap_or(program);
+    format!("{program} {process}, thread {thread}")
 }
 
 fn since(timeline: &Timeline, moment: Nanos) -> Nanos {

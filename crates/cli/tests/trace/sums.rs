@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tapstone_explain::reading::read_timeline;
 use tapstone_measure::units::Nanos;
+use tapstone_observe::kept::read_kept;
 use tapstone_record::Record;
 use tapstone_text::thousands;
 use tapstone_workload::{WorkloadLimits, read_workload};
@@ -151,6 +153,27 @@ fn how_long_counted_calls_took_is_known() {
     let record = program.traced_with("--events-size 256k").exits(0).record();
     let digests = call(&record, MODULE, "C_Digest");
     assert_eq!((digests.count, digests.p50_ns, digests.p99_ns), (300_000, None, None));
+}
+
+/// How a long run ends is on its timeline, however many calls were only counted.
+#[test]
+fn the_last_calls_are_known_one_by_one() {
+    let Some((program, _hsm)) = client("--digest 60000") else { return };
+    let left = program.traced_with("--events-size 4M --events events").exits(0);
+    let timeline = read_timeline(&read_kept(&left.file("events")).unwrap().recording).unwrap();
+    let last = &timeline.last_calls;
+    assert!((1_000..20_000).contains(&last.len()), "{}", last.len());
+    let names = last.iter().rev().map(|call| timeline.call(call.function).function);
+    // What the program does after its digests, backwards.
+    let ending: Vec<_> = names.take_while(|name| *name != "C_Digest").collect();
+    assert!(ending.contains(&"C_Finalize") && ending.len() < 10, "{ending:?}");
+    assert!(last.is_sorted_by_key(|call| call.start));
+    assert!(last[0].start > timeline.listed_until());
+    assert!(last.iter().all(|call| call.end >= call.start && call.end <= timeline.ended));
+    // A run that is listed has all of them where they belong.
+    let left = program.traced_with("--events events").exits(0);
+    let timeline = read_timeline(&read_kept(&left.file("events")).unwrap().recording).unwrap();
+    assert_eq!(timeline.last_calls, []);
 }
 
 /// What waste there is in calls that are only counted: a digest of what they asked is kept.

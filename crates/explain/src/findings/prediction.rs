@@ -320,7 +320,11 @@ mod tests {
         assert_eq!(of_whole(&timeline, &both), (6.0, 8.0), "one after the other, or at once");
         let cost = WatchCost { displaced: Nanos(250_000), ..cost };
         timeline.watch_costs = (0..2).map(|id| (FunctionId(id), cost)).collect();
-        assert_eq!(of_whole(&timeline, &both), (5.0, 8.0), "what may be displaced is at the low end");
+        assert_eq!(
+            of_whole(&timeline, &both),
+            (5.0, 8.0),
+            "what may be displaced is at the low end"
+        );
         timeline.threads[0].room_made = vec![(millis(1), millis(2))];
         assert_eq!(of_whole(&timeline, &both), (3.0, 6.0), "room for events is known");
     }

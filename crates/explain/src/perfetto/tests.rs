@@ -10,6 +10,8 @@ use tapstone_testing::skip;
 use super::proto::{self, DebugAnnotation, Interned, Packet, Type};
 use super::*;
 use crate::samples;
+use crate::timeline::FunctionId;
+use tapstone_events::UnlistedCall;
 use tapstone_observe::syscalls::{Launch, TracingError, TracingOptions, observe};
 
 /// A trace as a reader of the format has it.
@@ -136,6 +138,39 @@ fn calls_lie_inside_the_calls_that_made_them() {
         "open 2100-2200",
     ];
     assert_eq!(read.slices(), expected);
+}
+
+/// Of calls that were only counted the last ones are there, with what they returned.
+#[test]
+fn last_calls_follow_what_was_listed() {
+    let call = |thread, start, end, function, result| UnlistedCall {
+        process: 4211,
+        thread,
+        function: FunctionId(function),
+        start: Nanos(start),
+        end: Nanos(end),
+        result,
+    };
+    let mut timeline = samples::signature();
+    timeline.last_calls = vec![
+        call(4211, 4000, 4100, 0, 0x30),
+        call(4211, 4010, 4050, 2, 0),
+        call(4211, 4020, 4030, 3, 1),
+        call(4211, 4100, 4200, 0, 0),
+        call(4212, 4005, 4040, 1, 0),
+    ];
+    let read = written(&timeline, &[]);
+    let expected = [
+        "    poll 4020-4030",
+        "  SCardTransmit 4010-4050",
+        "C_Sign 4000-4100",
+        "C_Sign 4100-4200",
+        "C_Sign 4005-4040",
+    ];
+    assert_eq!(read.slices()[7..], expected);
+    let results: Vec<_> = read.arguments("C_Sign")[2..].iter().map(|it| &it["result"]).collect();
+    assert_eq!(results, ["CKR_DEVICE_ERROR", "CKR_OK", "CKR_OK"]);
+    assert!(!read.arguments("SCardTransmit")[2].contains_key("card"), "not known");
 }
 
 #[test]

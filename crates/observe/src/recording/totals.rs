@@ -6,8 +6,9 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use tapstone_events::{SummedCalls, SummedDetails};
+use tapstone_events::{SummedCalls, SummedDetails, UnlistedCall};
 use tapstone_measure::units::Nanos;
+use tapstone_probe_core::last_calls::LastCall;
 use tapstone_probe_core::times::{BUCKETS, CallTimes, middle_of};
 use tapstone_probe_core::totals::{CallTotals, FAILURES, Failures, LEFT};
 
@@ -54,6 +55,32 @@ pub(super) fn add_details(
         details.time_again += scale.duration(word_at(times, offset_of!(CallTimes, time_again)));
     }
     Ok(())
+}
+
+/// The last calls of a chunk, of those functions that its program has declared.
+pub(super) fn last_calls(
+    file: &File,
+    scale: &Scale,
+    images: &ProgramImages,
+    chunk: &RecordingChunk,
+) -> io::Result<Vec<UnlistedCall>> {
+    let content = chunk.content(file)?;
+    let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
+    let all = content.chunks_exact(size_of::<LastCall>()).filter_map(|call| {
+        let word = |at: usize| word_at(call, at);
+        let slot = word(offset_of!(LastCall, slot_and_one)).checked_sub(1)?;
+        let start = scale.moment(word(offset_of!(LastCall, start)));
+        Some(UnlistedCall {
+            process: chunk.process,
+            thread: chunk.thread,
+            function: images.function(image, u32::try_from(slot).ok()?)?,
+            start,
+            // The file may be anybody's.
+            end: scale.moment(word(offset_of!(LastCall, end))).max(start),
+            result: word(offset_of!(LastCall, result)),
+        })
+    });
+    Ok(all.collect())
 }
 
 fn word_at(bytes: &[u8], at: usize) -> u64 {
