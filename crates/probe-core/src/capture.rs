@@ -5,8 +5,8 @@ mod libc;
 mod template;
 
 pub use self::libc::{
-    DescriptorChange, LeafWords, capture_leaf, descriptor_change, does_not_wait, leaf_bytes,
-    polled_descriptor, taken_bits,
+    DescriptorChange, LeafWords, capture_leaf, descriptor_change, does_not_wait, has_found_path,
+    leaf_bytes, path_argument, polled_descriptor, taken_bits,
 };
 pub use self::template::{
     OTHER_ATTRIBUTES, SHAPE_BITS, SHAPED_ATTRIBUTES, TemplateValues, template_digest,

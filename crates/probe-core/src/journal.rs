@@ -8,8 +8,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::wire::{
-    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_ROOM, EVENT_THREAD, HEADER_BYTES,
-    Head, Header, Leaf, MOST_BYTES,
+    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_NOTHING, EVENT_ROOM, EVENT_THREAD,
+    HEADER_BYTES, Head, Header, Leaf, MOST_BYTES,
 };
 
 /// Bytes of an event, at most.
@@ -213,6 +213,45 @@ impl Journal {
         }
         self.commit(count);
         at.cast()
+    }
+
+    /// Adds bytes to a libc call that was written without any. Where other events have been written
+    /// since, it is written once more, and the first one says nothing. Returns where it is.
+    ///
+    /// # Safety
+    /// [`write_leaf`](Self::write_leaf) has returned it, for this thread.
+    pub unsafe fn add_bytes(
+        &mut self,
+        source: &impl ChunkSource,
+        leaf: *mut Leaf,
+        bytes: &[u8],
+    ) -> *mut Leaf {
+        let words = bytes.len().div_ceil(8);
+        if words == 0 {
+            return leaf;
+        }
+        // SAFETY: the caller's promise.
+        let is_last = unsafe { self.last_event(leaf) } == Some(size_of::<Leaf>());
+        if is_last && self.used + words * 8 <= CHUNK_BYTES {
+            // SAFETY: what follows the event is this thread's.
+            unsafe {
+                let end = leaf.add(1).cast::<u64>();
+                end.add(words - 1).write(0);
+                ptr::copy_nonoverlapping(bytes.as_ptr(), end.cast(), bytes.len());
+                (*leaf).head.words += words as u16;
+            }
+            self.commit(words);
+            return leaf;
+        }
+        // SAFETY: an event of this thread.
+        let again = unsafe { *leaf };
+        let written = self.write_leaf(source, &again, bytes);
+        if written.is_null() {
+            return leaf;
+        }
+        // SAFETY: as above.
+        unsafe { (*leaf).head.kind = EVENT_NOTHING };
+        written
     }
 
     /// Takes an event back, when it is the last.

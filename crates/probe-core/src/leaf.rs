@@ -139,6 +139,11 @@ impl Leaf {
             && (self.result as i32).signum() == (other.result as i32).signum()
     }
 
+    /// Whether there are bytes behind it.
+    pub fn has_bytes(&self) -> bool {
+        usize::from(self.head.words) * 8 > size_of::<Self>()
+    }
+
     /// Adds a call of the same sort.
     #[inline(always)]
     pub fn add_one(&mut self, other: &Self) {

@@ -260,6 +260,9 @@ pub mod known {
         GETTIMEOFDAY = "gettimeofday";
         TIME = "time";
         OPENAT = "openat";
+        FOPEN = "fopen";
+        FOPEN64 = "fopen64";
+        OPENDIR = "opendir";
         OPENAT64 = "openat64";
         CLOCK_GETTIME = "clock_gettime";
         CLOSE = "close";

@@ -33,6 +33,13 @@ impl ProgramMemory {
         Self { stack: page(end), last: Cell::new(page(end)), is_readable }
     }
 
+    /// The same, where somebody has read what is at that address.
+    #[must_use]
+    pub fn after_read_of(self, address: u64) -> Self {
+        self.last.set(page(address as usize));
+        self
+    }
+
     /// Whether all of these bytes are there.
     #[inline(always)]
     pub fn holds(&self, address: u64, bytes: usize) -> bool {
@@ -109,9 +116,28 @@ impl ProgramMemory {
     /// # Safety
     /// As for [`bytes`](Self::bytes).
     pub unsafe fn text<'a>(&self, address: u64, most: usize) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        unsafe { self.text_and_end(address, most).0 }
+    }
+
+    /// The same, where all of it is there, up to its zero or the limit.
+    ///
+    /// # Safety
+    /// As for [`bytes`](Self::bytes).
+    pub unsafe fn whole_text<'a>(&self, address: u64, most: usize) -> Option<&'a [u8]> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.text_and_end(address, most) } {
+            (text, true) => Some(text),
+            (_, false) => None,
+        }
+    }
+
+    /// A text as far as it is there, and whether that is all of it.
+    unsafe fn text_and_end<'a>(&self, address: u64, most: usize) -> (&'a [u8], bool) {
         let start = address as usize;
         let mut length = 0;
-        while length < most {
+        let mut is_whole = false;
+        while !is_whole && length < most {
             let at = start.wrapping_add(length);
             let part = (PAGE_BYTES - at % PAGE_BYTES).min(most - length);
             if !self.holds_page(page(at)) {
@@ -120,15 +146,13 @@ impl ProgramMemory {
             // SAFETY: the rest of a page that is there.
             let found = unsafe { text_length(at as *const u8, part) };
             length += found;
-            if found < part {
-                break;
-            }
+            is_whole = found < part || length == most;
         }
         if length == 0 {
-            return &[];
+            return (&[], is_whole);
         }
         // SAFETY: it was just looked through.
-        unsafe { core::slice::from_raw_parts(start as *const u8, length) }
+        (unsafe { core::slice::from_raw_parts(start as *const u8, length) }, is_whole)
     }
 }
 
@@ -236,6 +260,12 @@ mod tests {
         // SAFETY: all of it is there.
         unsafe {
             assert_eq!(memory.text(last, 200), b"xxxxx");
+            assert_eq!(memory.whole_text(last, 200), None, "its end is not there");
+            assert_eq!(memory.whole_text(last, 5), Some(&b"xxxxx"[..]));
+            assert_eq!(memory.whole_text(at(b"xy\0z"), 200), Some(&b"xy"[..]));
+            let after = ProgramMemory::of_call(&frame, nothing).after_read_of(last);
+            assert_eq!(after.text(last, 200), b"xxxxx", "only that page is known to be there");
+            assert_eq!(after.text(start + PAGE_BYTES as u64, 200), b"");
             assert_eq!(memory.bytes(last, 5), Some(&b"xxxxx"[..]));
             assert_eq!(memory.bytes(last, 6), None);
             assert_eq!(memory.words::<1>(last), None);

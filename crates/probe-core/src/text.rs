@@ -25,6 +25,21 @@ pub unsafe fn text_up_to<'a>(text: *const u8, most: usize) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(text, text_length(text, most)) }
 }
 
+/// A digest by which a text is told from others of the run: of eight bytes at a time, the two halves
+/// of their product with a large odd number, as in wyhash. By bytes it would take five times as long.
+pub fn text_digest(text: &[u8]) -> u64 {
+    /// Knuth's multiplier for 64 bits.
+    const FACTOR: u128 = 6_364_136_223_846_793_005;
+    let (words, rest) = text.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let all = words.iter().chain([&last]);
+    all.fold(text.len() as u64, |digest, word| {
+        let product = u128::from(digest ^ u64::from_le_bytes(*word)) * FACTOR;
+        (product >> 64) as u64 ^ product as u64
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use core::ptr;
@@ -41,6 +56,26 @@ mod tests {
             assert_eq!(text_length(text.as_ptr(), 3), 3);
             assert_eq!(text_up_to(text.as_ptr(), 10), b"pcscd");
         }
+    }
+
+    #[test]
+    fn texts_that_differ_anywhere_have_other_digests() {
+        let text = *b"/var/lib/softhsm/tokens/0/generation";
+        let mut digests = std::vec![text_digest(&text), text_digest(b""), text_digest(b"\0")];
+        for length in 1..text.len() {
+            digests.push(text_digest(&text[..length]));
+        }
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut other = text;
+                other[at] ^= 1 << bit;
+                digests.push(text_digest(&other));
+            }
+        }
+        let count = digests.len();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
     }
 
     #[test]

@@ -227,6 +227,8 @@ pub struct Head {
     pub slot: u32,
 }
 
+/// An event that was written again, behind what followed it.
+pub const EVENT_NOTHING: u8 = 0;
 /// A program begins: process and, in the upper half of the word, parent; then the path of its file.
 pub const EVENT_PROCESS: u8 = 1;
 /// A process was forked off: itself, and the last before it that wrote anything (a word), whose

@@ -10,25 +10,25 @@
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use tapstone_probe_core::apdu::fnv1a;
 use tapstone_probe_core::capture::{self, Beginning, CaptureRules, LeafWords};
 use tapstone_probe_core::cost::{StubCost, StubRunning};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{FUNCTIONS, Kind};
+use tapstone_probe_core::last_calls::LastCall;
 use tapstone_probe_core::leaf::{
     LeafEnding, LeafTiming, Ticks, leaf_that_begins, leaf_timing, uses_descriptor,
 };
-use tapstone_probe_core::last_calls::LastCall;
 use tapstone_probe_core::names::libc_kind;
 use tapstone_probe_core::program_memory::ProgramMemory;
 use tapstone_probe_core::questions;
+use tapstone_probe_core::text::text_digest;
 use tapstone_probe_core::wire::{
-    EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head,
+    EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head, Leaf, MOST_BYTES,
 };
 
 use crate::file::SharedFile;
 use crate::fixes::{self, AnsweredBy, FixAnswer};
-use crate::memory::memory_of;
+use crate::memory::{memory_at_hand, memory_of};
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Popped, Thread};
@@ -278,10 +278,16 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kin
         thread.begin_summed(frame.id);
         frame.start = now();
     } else if timing == LeafTiming::AtBeginning {
-        // SAFETY: as above.
-        let bytes = unsafe { capture::leaf_bytes(function, kind, frame, &memory) };
+        let bytes = match capture::path_argument(function, kind, frame) {
+            // Others are read when the kernel has read them: asking it takes as long as all else.
+            // SAFETY: nobody takes away what is known to be there.
+            Some(path) => unsafe { memory_at_hand(frame).whole_text(path, MOST_BYTES) },
+            // SAFETY: as above.
+            None => Some(unsafe { capture::leaf_bytes(function, kind, frame, &memory) }),
+        };
+        let bytes = bytes.unwrap_or_default();
         // Calls with the same text are alike.
-        let a = if bytes.is_empty() || kind == Kind::Connect { a } else { fnv1a(bytes) };
+        let a = if bytes.is_empty() || kind == Kind::Connect { a } else { text_digest(bytes) };
         frame.start = now();
         let leaf = leaf_that_begins(frame.id, frame.start, a, b);
         let written = thread.journal.write_leaf(&SharedFile, &leaf, bytes);
@@ -352,6 +358,7 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         return;
     }
     let time = end.saturating_sub(frame.start);
+    let written = with_path(thread, frame, kind, written);
     // SAFETY: written by this call, into a chunk that is this thread's for good.
     let event = unsafe { &mut *written };
     if kind == Kind::Poll {
@@ -369,6 +376,28 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         }
         LeafEnding::Listed => {}
     }
+}
+
+/// The event of a call that is over with the path that it names, if it has none yet.
+fn with_path(thread: &mut Thread, frame: &Frame, kind: Kind, written: *mut Leaf) -> *mut Leaf {
+    let function = frame.function;
+    let Some(path) = capture::path_argument(function, kind, frame) else { return written };
+    // SAFETY: written by this call, into a chunk that is this thread's for good.
+    let event = unsafe { &mut *written };
+    if event.has_bytes() {
+        return written;
+    }
+    let memory = match capture::has_found_path(function, frame) {
+        true => memory_of(frame).after_read_of(path),
+        false => memory_of(frame),
+    };
+    // SAFETY: the arguments are that function's.
+    let bytes = unsafe { capture::leaf_bytes(function, kind, frame, &memory) };
+    if !bytes.is_empty() {
+        event.a = text_digest(bytes);
+    }
+    // SAFETY: as above.
+    unsafe { thread.journal.add_bytes(&SharedFile, written, bytes) }
 }
 
 /// What a call that is over has worked on. select(2) has overwritten the set in which that was.

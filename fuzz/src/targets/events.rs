@@ -13,8 +13,8 @@ use tapstone_explain::operation::Operations;
 use tapstone_explain::{findings, folded, owners, perfetto, reading, tables};
 use tapstone_observe::kept::read_kept;
 use tapstone_probe_core::wire::{
-    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, CHUNK_TIMES, CHUNK_TOTALS, CLOCK_NANOS,
-    HEADER_BYTES, Header, MAGIC, Run, VERSION,
+    CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, CHUNK_LAST, CHUNK_TIMES, CHUNK_TOTALS,
+    CLOCK_NANOS, HEADER_BYTES, Header, MAGIC, Run, VERSION,
 };
 
 use crate::FuzzTarget;
@@ -110,10 +110,11 @@ fn write_chunk(file: &File, number: usize, chunk: &[u8]) {
     let events = &events[..events.len().min(CHUNK_BYTES - CHUNK_HEAD_BYTES)];
     let mut bytes = [0; CHUNK_HEAD_BYTES];
     bytes[..process_and_thread.len()].copy_from_slice(process_and_thread);
-    let content = match bytes[7] >> 6 {
-        0 | 1 => CHUNK_EVENTS,
-        2 => CHUNK_TOTALS,
-        _ => CHUNK_TIMES,
+    let content = match bytes[7] >> 5 {
+        0..4 => CHUNK_EVENTS,
+        4 | 5 => CHUNK_TOTALS,
+        6 => CHUNK_TIMES,
+        _ => CHUNK_LAST,
     };
     bytes[12..].copy_from_slice(&content.to_ne_bytes());
     bytes[8..12].copy_from_slice(&((CHUNK_HEAD_BYTES + events.len()) as u32).to_ne_bytes());

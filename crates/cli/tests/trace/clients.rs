@@ -12,7 +12,7 @@ use crate::softhsm::Hsm;
 use crate::support::skip;
 
 const SOFTHSM: &str = "libsofthsm2.so";
-const PROXY: &str = "/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so";
+pub(crate) const PROXY: &str = "/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so";
 
 /// The client on a token of its own. `None`, which has been said then: something is missing.
 pub(crate) fn client(options: &str) -> Option<(Program, Hsm)> {

@@ -1,6 +1,7 @@
 //! Programs that make more calls than the file of events has room for: those beyond are counted.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use tapstone_explain::reading::read_timeline;
 use tapstone_measure::units::Nanos;
@@ -9,11 +10,12 @@ use tapstone_record::Record;
 use tapstone_text::thousands;
 use tapstone_workload::{WorkloadLimits, read_workload};
 
-use crate::clients::client;
+use crate::clients::{PROXY, client};
 use crate::fixtures;
 use crate::kept::read;
 use crate::program::{Program, call, counts};
 use crate::softhsm::Hsm;
+use crate::support::skip;
 use crate::trouble;
 
 const MODULE: &str = "stand-in.so";
@@ -65,8 +67,11 @@ fn calls_that_are_left_or_fail_are_counted_as_they_are_listed() {
 
 #[test]
 fn calls_of_threads_and_children_are_counted_as_they_are_listed() {
-    for (options, size) in [("--digest 20000 --threads 4", "4M"), ("--digest 20000 --fork", "512k")]
-    {
+    for (options, size) in [
+        ("--digest 20000 --threads 4", "4M"),
+        ("--digest 20000 --fork", "512k"),
+        ("--digest 20000 --exec", "512k"),
+    ] {
         let Some((program, _hsm)) = client(options) else { return };
         counted_as_listed(&program, size);
     }
@@ -209,6 +214,24 @@ fn counted_calls_that_ask_again_are_told() {
     let Some(program) = trouble("digest", 100_000) else { return };
     let record = program.traced_with("--events-size 2M").exits(0).record();
     assert!(record.calls.iter().all(|call| call.asked_again.is_none()), "{:?}", record.calls);
+}
+
+/// What a proxy passes on to the module behind it is asked once.
+#[test]
+fn a_proxys_questions_are_not_asked_twice() {
+    if !Path::new(PROXY).exists() {
+        return skip("p11-kit-proxy.so (Debian: libp11-kit0)");
+    }
+    let Some((searcher, hsm)) = fixtures::built("searcher").zip(Hsm::new()) else { return };
+    let program = Program::new(&searcher).arg(PROXY).args("6000 --keep --read 8");
+    let program = program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"));
+    let program = program.env("PCSCLITE_CSOCK_NAME", "/nowhere");
+    let record = program.traced_with("--events-size 4M").exits(0).record();
+    let [proxy, behind] = ["p11-kit-proxy.so", "libsofthsm2.so"]
+        .map(|module| call(&record, module, "C_GetAttributeValue"));
+    assert_eq!(proxy.count, behind.count);
+    assert!(proxy.asked_again.is_some_and(|again| again * 2 > proxy.count), "{proxy:?}");
+    assert_eq!(behind.asked_again, None, "{behind:?}");
 }
 
 /// A load of which only a part was listed says how much is missing.

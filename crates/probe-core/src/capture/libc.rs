@@ -202,19 +202,36 @@ pub unsafe fn leaf_bytes(
     memory: &ProgramMemory,
 ) -> &'static [u8] {
     let [first, second, third, ..] = frame.arguments;
+    let text =
+        if kind == Kind::LookupName { Some(first) } else { path_argument(function, kind, frame) };
     // SAFETY: the caller's promise.
     unsafe {
-        match kind {
-            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => {
-                memory.text(second, MOST_BYTES)
-            }
-            Kind::Open | Kind::Stat | Kind::LookupName => memory.text(first, MOST_BYTES),
-            Kind::Connect => {
+        match text {
+            Some(text) => memory.text(text, MOST_BYTES),
+            None if kind == Kind::Connect => {
                 let length = (third as u32 as usize).min(LONGEST_ADDRESS);
                 memory.bytes(second, length).unwrap_or_default()
             }
-            _ => &[],
+            None => &[],
         }
+    }
+}
+
+/// The address of the path that a call names, if it is of a kind that names one.
+pub fn path_argument(function: u32, kind: Kind, frame: &Frame) -> Option<u64> {
+    let [first, second, ..] = frame.arguments;
+    match kind {
+        Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => Some(second),
+        Kind::Open | Kind::Stat => Some(first),
+        _ => None,
+    }
+}
+
+/// Whether a call that names a path went well: then the kernel has read that.
+pub fn has_found_path(function: u32, frame: &Frame) -> bool {
+    match function {
+        known::FOPEN | known::FOPEN64 | known::OPENDIR => frame.result != 0,
+        _ => frame.result as i32 >= 0,
     }
 }
 

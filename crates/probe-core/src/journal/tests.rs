@@ -190,6 +190,50 @@ fn zeros_at_the_end_are_left_out() {
 }
 
 #[test]
+fn bytes_come_behind_a_call_that_is_the_last_event() {
+    let file = File::with_chunks(2);
+    let mut journal = Journal::new();
+    let written = journal.write_leaf(&file, &short_leaf(1, 5, 0), &[]);
+    // SAFETY: written by the journal.
+    unsafe {
+        assert!(!(*written).has_bytes());
+        assert_eq!(journal.add_bytes(&file, written, b""), written);
+        assert_eq!(journal.add_bytes(&file, written, b"/etc/hosts"), written);
+        assert!((*written).has_bytes());
+    }
+    journal.write_event(&file, Head::new(5, EVENT_EXIT, 9), [1], &[]);
+    let events = file.events(0);
+    let [(head, words), _] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((head.kind, usize::from(head.words)), (EVENT_LEAF, size_of::<Leaf>() / 8 + 2));
+    let text: Vec<u8> = words[8..].iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert_eq!(text, b"/etc/hosts\0\0\0\0\0\0");
+}
+
+#[test]
+fn a_call_that_others_followed_is_written_again_with_its_bytes() {
+    let file = File::with_chunks(2);
+    let mut journal = Journal::new();
+    let first = journal.write_leaf(&file, &short_leaf(1, 5, 0), &[]);
+    journal.write_event(&file, Head::new(6, EVENT_EXIT, 9), [1], &[]);
+    // SAFETY: written by the journal.
+    let again = unsafe { journal.add_bytes(&file, first, b"/etc/hosts") };
+    assert_ne!(again, first);
+    let kinds = |chunk| file.events(chunk).iter().map(|it| it.0.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(0), [EVENT_NOTHING, EVENT_EXIT, EVENT_LEAF]);
+    // A chunk that is full to the last word has no room behind its last event.
+    let left = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / 8 - 10 - 3 - 12;
+    for _ in 0..left / 70 - 1 {
+        fill(&mut journal, &file, 70);
+    }
+    fill(&mut journal, &file, left % 70 + 60);
+    let last = journal.write_leaf(&file, &short_leaf(1, 5, 0), &[]);
+    // SAFETY: as above.
+    unsafe { journal.add_bytes(&file, last, b"/etc/hosts") };
+    assert_eq!(kinds(0).last(), Some(&EVENT_NOTHING));
+    assert_eq!(kinds(1), [EVENT_LEAF]);
+}
+
+#[test]
 fn a_full_chunk_is_followed_by_another() {
     let file = File::with_chunks(2);
     let mut journal = Journal::new();
