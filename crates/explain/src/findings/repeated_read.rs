@@ -6,11 +6,14 @@
 //! unit that goes is the call. What the program does with the answer, up to its next call, may go
 //! with it, and so may the time for which other threads waited for a lock meanwhile.
 //!
+//! What a read that is not compared answers (the value of a key, or of a certificate) is not known.
+//! Where the same one is made again between repetitions, it may go with them.
+//!
 //! What is asked of tokens, slots and mechanisms of one module is one finding: a program that looks
 //! for its token asks one after the other, and whoever keeps what came of it asks none again.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::repetitions::{FEWEST, Repetition, Repetitions};
 use super::scene::{FindingPlace, Remedy, Scene};
@@ -61,11 +64,21 @@ struct Reads<'s, 'a> {
     slots: HashMap<(u32, &'a str, u64), u64>,
     known: HashMap<Question<'a>, KnownAnswer>,
     places: BTreeMap<FindingPlace<'a>, Repeats<'a>>,
+    /// Reads that are not compared: process, module, and object and template.
+    hidden: HashSet<(u32, &'a str, u64)>,
+    /// Threads that have repeated a read, and only read and searched since.
+    repeating: HashMap<usize, FindingPlace<'a>>,
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
-    let mut reads =
-        Reads { scene, slots: HashMap::new(), known: HashMap::new(), places: BTreeMap::new() };
+    let mut reads = Reads {
+        scene,
+        slots: HashMap::new(),
+        known: HashMap::new(),
+        places: BTreeMap::new(),
+        hidden: HashSet::new(),
+        repeating: HashMap::new(),
+    };
     for (thread, span) in outermost_calls(scene) {
         reads.see(thread, span);
     }
@@ -91,6 +104,9 @@ impl<'a> Reads<'_, 'a> {
         let module = call.module.as_str();
         let is_of =
             |question: &Question<'_>| (question.process, question.module) == (process, module);
+        if call.function != ATTRIBUTES && !call.function.starts_with("C_FindObjects") {
+            self.repeating.remove(&thread);
+        }
         match call.function {
             "C_OpenSession" if span.result == 0 => {
                 self.slots.insert((process, module, span.made()), span.handle);
@@ -105,12 +121,20 @@ impl<'a> Reads<'_, 'a> {
             // A token may be another one now.
             "C_InitToken" | "C_Initialize" | "C_Finalize" | "C_WaitForSlotEvent" => {
                 self.known.retain(|question, _| !is_of(question));
+                self.hidden.retain(|(owner, of, _)| (*owner, *of) != (process, module));
             }
             function if changes_objects(function) => {
+                self.hidden.retain(|(owner, of, _)| (*owner, *of) != (process, module));
                 self.known
                     .retain(|question, _| !is_of(question) || question.function != ATTRIBUTES);
             }
             "C_FindObjects" => {}
+            // Nothing is known of what a program reads that is not public.
+            ATTRIBUTES if span.detail == 0 => {
+                if span.result == 0 && span.operand != 0 {
+                    self.read_hidden(thread, span, (process, module, span.operand));
+                }
+            }
             function if span.answer() != 0 && span.result == 0 => {
                 let is_of_object = function == ATTRIBUTES;
                 let handle = if is_of_object {
@@ -119,12 +143,17 @@ impl<'a> Reads<'_, 'a> {
                     span.handle
                 };
                 let question = Question { process, module, function, handle, detail: span.detail };
-                // Nothing is known of what a program reads that is not public.
-                if !is_of_object || span.detail != 0 {
-                    self.asked(thread, span, question);
-                }
+                self.asked(thread, span, question);
             }
             _ => {}
+        }
+    }
+
+    fn read_hidden(&mut self, thread: usize, span: &Span, read: (u32, &'a str, u64)) {
+        let is_first = self.hidden.insert(read);
+        let place = self.repeating.get(&thread).filter(|_| !is_first);
+        if let Some(repeats) = place.and_then(|place| self.places.get_mut(place)) {
+            repeats.repetitions.add_perhaps(self.scene, &stretch_of(thread, span));
         }
     }
 
@@ -144,7 +173,11 @@ impl<'a> Reads<'_, 'a> {
             return;
         }
         let call = self.scene.timeline.call(span.call);
-        let repeats = self.places.entry(self.scene.place(call)).or_insert_with(|| Repeats {
+        let place = self.scene.place(call);
+        if call.function == ATTRIBUTES {
+            self.repeating.insert(thread, place);
+        }
+        let repeats = self.places.entry(place).or_insert_with(|| Repeats {
             questions: BTreeSet::new(),
             repetitions: Repetitions::new(self.scene.layer(Some(span))),
         });
@@ -275,6 +308,40 @@ mod tests {
         // which there are 300.
         let high = 9.0 * 400.0 + 8.0 * 200.0 + 800.0 + 300.0;
         assert_eq!((saving.low, saving.high), (3.6e6, 1e3 * high));
+    }
+
+    /// A read of what is not compared, of an object by a template.
+    fn read_value(told: &mut ThreadStory<'_>, operand: u64) {
+        told.enter(ATTRIBUTES).given(1, 0);
+        told.last_span().operand = operand;
+        told.advance(micros(200)).exit();
+    }
+
+    #[test]
+    fn reads_of_values_that_are_made_again_between_repetitions_may_go_with_them() {
+        let saved = |tell: fn(&mut ThreadStory<'_>, u32)| {
+            let timeline = ten(|told, number| {
+                read(told, 1, 0xABC, 5);
+                tell(told, number);
+            });
+            let finding = only(whole(&timeline, find));
+            let operations = Operations::whole(&timeline);
+            let saving = prediction::saving(&timeline, &operations, &prediction::union([&finding]));
+            let says = "are made again, too, of values that are not compared";
+            (saving, finding.evidence.iter().any(|it| it.contains(says)))
+        };
+        // In each but the first the read, the value, and what follows.
+        let (saving, is_told) = saved(|told, _| read_value(told, 0x70));
+        assert_eq!((saving.low, saving.high, is_told), (3.6e6, 9.0 * 700e3, true));
+        let (saving, is_told) = saved(|told, number| read_value(told, 0x70 + u64::from(number)));
+        assert_eq!((saving.low, is_told), (3.6e6, false), "of other objects");
+        let (_, is_told) = saved(|told, _| {
+            told.call("C_Sign", 1, millis(1));
+            read_value(told, 0x70);
+        });
+        assert!(!is_told, "for something else");
+        let (_, is_told) = saved(|told, _| read_value(told, 0));
+        assert!(!is_told, "of what is not known");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) struct Repetitions<'a> {
     stale: u64,
     units: Vec<Removed>,
     perhaps: Vec<Removed>,
+    /// How many calls may be repetitions besides, and how long they took.
+    perhaps_too: (u64, Nanos),
     callers: BTreeSet<&'a str>,
 }
 
@@ -48,6 +50,7 @@ impl<'a> Repetitions<'a> {
             stale: 0,
             units: Vec::new(),
             perhaps: Vec::new(),
+            perhaps_too: (0, Nanos::ZERO),
             callers: BTreeSet::new(),
         }
     }
@@ -60,6 +63,14 @@ impl<'a> Repetitions<'a> {
         self.perhaps.extend(around(scene, &whole));
         self.units.extend(one.units);
         self.callers.insert(one.caller);
+    }
+
+    /// A call between them of which it is not known whether it is a repetition.
+    pub(super) fn add_perhaps(&mut self, scene: &Scene<'_>, call: &Removed) {
+        self.perhaps_too.0 += 1;
+        self.perhaps_too.1 += call.end - call.start;
+        self.perhaps.extend(around(scene, call));
+        self.perhaps.push(*call);
     }
 
     /// These, and the time of others that go with them.
@@ -105,6 +116,13 @@ impl<'a> Repetitions<'a> {
             evidence.push(format!(
                 "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
                  depends on what else holds it"
+            ));
+        }
+        if let (calls @ 1.., time) = self.perhaps_too {
+            evidence.push(format!(
+                "{} between them are made again, too, of values that are not compared: {time}, at \
+                 the high end",
+                words::counted(calls, "read")
             ));
         }
         evidence.push(words::called(place.module, self.callers));
