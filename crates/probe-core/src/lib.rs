@@ -32,6 +32,7 @@ pub mod delay;
 pub mod descriptors;
 pub mod find_cache;
 mod fix;
+pub mod foreign;
 pub mod frame;
 pub mod functions;
 pub mod journal;

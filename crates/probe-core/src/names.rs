@@ -68,6 +68,15 @@ pub fn hook(number: usize) -> Hook {
     }
 }
 
+/// Which argument of a hook's function is the environment of the program that it starts.
+pub fn environment_argument(number: usize) -> Option<usize> {
+    match *HOOKS.get(number)? {
+        "execve" | "execvpe" => Some(2),
+        "posix_spawn" | "posix_spawnp" => Some(5),
+        _ => None,
+    }
+}
+
 /// Functions that are watched, and hooks.
 const NAMED: usize = FUNCTIONS.len() + HOOKS.len();
 /// Places in the table of names: a power of two, several times as many as there are names.

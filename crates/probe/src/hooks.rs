@@ -2,8 +2,10 @@
 //! returning, that the program limits its memory, that it starts another one, in which the probe
 //! then begins, or does not, and that it ends.
 
+use tapstone_probe_core::foreign::{is_foreign, names_probe};
 use tapstone_probe_core::frame::Frame;
-use tapstone_probe_core::names::{Hook, hook};
+use tapstone_probe_core::names::{Hook, environment_argument, hook};
+use tapstone_probe_core::program_memory::ProgramMemory;
 use tapstone_probe_core::wire::{
     EVENT_ENDS, EVENT_STARTS, Head, MOST_BYTES, STARTS_CHILD, STARTS_HERE,
 };
@@ -19,7 +21,7 @@ use crate::{fixes, limit, process, sys};
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub(crate) unsafe fn hook_called(number: usize, frame: &Frame) {
+pub(crate) unsafe fn hook_called(number: usize, frame: &mut Frame) {
     let [first, second, third, ..] = frame.arguments;
     let here = frame.place();
     match hook(number) {
@@ -36,9 +38,15 @@ pub(crate) unsafe fn hook_called(number: usize, frame: &Frame) {
         Hook::SetLimitOf => {}
         Hook::LockMemory => limit::lock_memory(),
         // SAFETY: a call of that function.
-        Hook::Exec => unsafe { program_starts(frame, first, STARTS_HERE) },
+        Hook::Exec => unsafe {
+            program_starts(frame, first, STARTS_HERE);
+            spare_foreign_program(number, frame, first);
+        },
         // SAFETY: as above.
-        Hook::Spawn => unsafe { program_starts(frame, second, STARTS_CHILD) },
+        Hook::Spawn => unsafe {
+            program_starts(frame, second, STARTS_CHILD);
+            spare_foreign_program(number, frame, second);
+        },
         Hook::Exit => process_ends(here),
     }
 }
@@ -80,6 +88,59 @@ unsafe fn program_starts(frame: &Frame, path: u64, how: u64) {
         thread.journal.write_event(&SharedFile, head, [word], path);
         thread.leave();
     }
+}
+
+/// The dynamic linker of a program of another machine would complain of the probe: such a program is
+/// given an environment without it. (Functions that take none leave that to the C library.)
+///
+/// # Safety
+/// The frame is a call that starts a program.
+unsafe fn spare_foreign_program(number: usize, frame: &mut Frame, path: u64) {
+    let Some(argument) = environment_argument(number) else { return };
+    let memory = memory_of(frame);
+    // SAFETY: the caller's promise.
+    let Some(text) = (unsafe { memory.whole_text(path, MOST_BYTES) }) else { return };
+    // What is no path is searched for.
+    if text.len() == MOST_BYTES || !text.contains(&b'/') {
+        return;
+    }
+    // SAFETY: it ends with a zero.
+    let beginning = unsafe { sys::beginning(path as *const u8) };
+    if beginning.as_ref().is_some_and(is_foreign) {
+        // SAFETY: as above.
+        let spared = unsafe { without_probe(frame.arguments[argument], &memory) };
+        frame.arguments[argument] = spared.unwrap_or(frame.arguments[argument]);
+    }
+}
+
+/// A copy of an environment without the variable that names the probe, which nobody gives back: the
+/// memory is gone when the program begins.
+///
+/// # Safety
+/// `environment` is what a program is started with.
+unsafe fn without_probe(environment: u64, memory: &ProgramMemory) -> Option<u64> {
+    const WORD: u64 = size_of::<u64>() as u64;
+    // SAFETY: the caller's promise.
+    let variable = |at: u64| unsafe { memory.words::<1>(environment + at * WORD) };
+    let mut count = 0;
+    while variable(count)? != [0] {
+        count += 1;
+    }
+    let copy = sys::memory(((count + 1) * WORD) as usize).cast::<u64>();
+    if copy.is_null() {
+        return None;
+    }
+    let mut kept = 0;
+    for at in 0..count {
+        let [text] = variable(at)?;
+        // SAFETY: as above.
+        if !names_probe(unsafe { memory.text(text, MOST_BYTES) }) {
+            // SAFETY: there is room for all, and for a zero behind them.
+            unsafe { copy.add(kept).write(text) };
+            kept += 1;
+        }
+    }
+    Some(copy as u64)
 }
 
 /// Where longjmp(3) will put the stack. glibc on x86-64 keeps eight registers, %rsp the seventh,

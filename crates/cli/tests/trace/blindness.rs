@@ -43,6 +43,31 @@ fn a_program_for_another_machine() {
     is_blind(&Program::new(program), 3, "is not a program for x86-64", "a build of it for x86-64");
 }
 
+/// A dynamic linker of 32 bits would say on the program's standard error that it cannot load the
+/// probe. Who starts such a program gives it an environment of which that is no part.
+#[test]
+fn a_program_for_another_machine_is_started_without_the_probe() {
+    let Some(program) = fixtures::built("variables-32") else { return };
+    if Command::new(&program).output().is_err() {
+        return skip("a kernel that runs programs of 32 bits");
+    }
+    let spawn =
+        "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)";
+    for starts in [
+        Program::new("sh").arg("-c").arg("\"$0\"; true").arg(&program),
+        Program::new("python3").arg("-c").arg(spawn).arg(&program),
+    ] {
+        let starts = starts.env("TAPSTONE_TEST_KEPT", "kept");
+        let left = starts.traced().exits(0);
+        let variables: Vec<&str> = left.stdout.lines().collect();
+        assert!(variables.contains(&"TAPSTONE_TEST_KEPT=kept"), "{variables:?}");
+        assert!(!variables.iter().any(|it| it.starts_with("LD_AUDIT=")), "{variables:?}");
+        let record = left.record();
+        let unseen = |it: &String| it.contains("variables-32") && it.contains("x86-64");
+        assert!(record.warnings.iter().any(unseen), "{:?}", record.warnings);
+    }
+}
+
 /// As musl's is.
 #[test]
 fn a_program_with_another_dynamic_linker() {
