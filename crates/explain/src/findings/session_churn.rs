@@ -244,8 +244,12 @@ fn report(
     );
     let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
     let mut perhaps: Vec<_> = removed.iter().flat_map(|it| around(scene, it)).collect();
-    if thing.open == "SCardConnect" {
-        perhaps.extend(all.iter().flat_map(|openings| selections(scene, &openings.opened)));
+    for openings in all {
+        match thing.open {
+            "SCardConnect" => perhaps.extend(selections(scene, &openings.opened)),
+            "C_OpenSession" | "C_Login" => perhaps.extend(searches(scene, &openings.opened)),
+            _ => {}
+        }
     }
     let finding = scene.report(Waste {
         kind: FindingKind::SessionChurn,
@@ -304,6 +308,35 @@ fn selections(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
         }
     }
     selections
+}
+
+/// The searches with which a program begins in each session, or after each login, by the same
+/// templates: a handle of an object is good for as long as those last (PKCS#11, 5.7). `opened` as
+/// above.
+fn searches(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
+    let mut known = BTreeSet::new();
+    let mut again = Vec::new();
+    for open in opened {
+        // The search that goes on, if it was made before.
+        let mut search = None;
+        for span in spans_from(&scene.timeline.threads[open.thread], open.end) {
+            match scene.timeline.call(span.call).function {
+                "C_OpenSession" | "C_Login" | "C_FindObjects" => {}
+                "C_FindObjectsInit" if span.detail != 0 => {
+                    search = (!known.insert(span.detail)).then_some(span.start);
+                }
+                "C_FindObjectsFinal" => {
+                    let whole = search.take().map(|start| (start, span.end));
+                    let whole =
+                        whole.map(|(start, end)| Removed { thread: open.thread, start, end });
+                    again.extend(whole.iter().flat_map(|whole| around(scene, whole)));
+                    again.extend(whole);
+                }
+                _ => break,
+            }
+        }
+    }
+    again
 }
 
 #[cfg(test)]
@@ -419,6 +452,30 @@ mod tests {
         };
         assert_eq!(at_most(&|_| 7), millis(2 * 4), "the first is needed");
         assert_eq!(at_most(&|card| card), millis(0), "others");
+    }
+
+    #[test]
+    fn what_is_searched_in_each_session_may_go_with_it() {
+        let at_most = |template: &dyn Fn(u64) -> u64, first: &str| -> Nanos {
+            let timeline = one(|told| {
+                for session in 1..=3 {
+                    opens(told, session);
+                    told.enter(first).given(session, 1).advance(millis(4)).exit();
+                    told.enter("C_FindObjectsInit").given(session, template(session));
+                    told.advance(millis(2)).exit();
+                    told.call("C_FindObjects", session, millis(1));
+                    told.call("C_FindObjectsFinal", session, millis(1));
+                    signs(told, session);
+                    closes(told, session);
+                }
+            });
+            let finding = whole(&timeline, find).into_iter().find(|it| it.place == "C_OpenSession");
+            finding.unwrap().perhaps.iter().map(|it| it.end - it.start).sum()
+        };
+        assert_eq!(at_most(&|_| 7, "C_Login"), millis(2 * 4), "the first is needed");
+        assert_eq!(at_most(&|session| session, "C_Login"), millis(0), "others");
+        assert_eq!(at_most(&|_| 0, "C_Login"), millis(0), "nobody knows for what");
+        assert_eq!(at_most(&|_| 7, "C_GenerateRandom"), millis(0), "for something else");
     }
 
     #[test]
