@@ -179,11 +179,14 @@ fn with_use(thread: &Thread, leaf: &Leaf, latest: Nanos) -> Nanos {
     if leaf.count > 1 { next.min(leaf.start + leaf.time + used) } else { next }
 }
 
-/// Whether nothing else begins between calls that were counted together.
+/// Whether nothing else begins between calls that were counted together. Longer ones of the same sort
+/// are listed among them.
 fn makes_no_other_call(thread: &Thread, leaf: &Leaf) -> bool {
     let later = thread.leaves.partition_point(|other| other.start <= leaf.start);
-    let next_leaf = thread.leaves.get(later).map(|other| other.start);
-    next_leaf.is_none_or(|start| start >= leaf.end) && makes_no_call(thread, leaf.start, leaf.end)
+    let mut inside = thread.leaves[later..].iter().take_while(|other| other.start < leaf.end);
+    let asks_the_same =
+        |other: &Leaf| (other.call, other.text, other.a) == (leaf.call, leaf.text, leaf.a);
+    inside.all(asks_the_same) && makes_no_call(thread, leaf.start, leaf.end)
 }
 
 /// A file that is open.

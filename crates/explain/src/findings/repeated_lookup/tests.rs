@@ -59,6 +59,17 @@ fn lookups_that_were_counted_are_all_but_the_first_in_vain() {
     });
     let saved = saving(&timeline, &only(whole(&timeline, leaves)));
     assert_eq!((saved.low, saved.high), (135e3, 2100e3));
+    // A longer one of the same is listed among them.
+    let with_long = |name: &str| {
+        let timeline = one(|told| {
+            told.counted("getpwnam", 10, micros(15), millis(2)).about("card");
+            told.advance(micros(500)).leaf("getpwnam", micros(30)).about(name);
+            told.advance(micros(1570)).call("C_Sign", 1, millis(1));
+        });
+        saving(&timeline, &only(whole(&timeline, leaves))).high
+    };
+    assert_eq!(with_long("card"), 2100e3);
+    assert!(with_long("other") < 2000e3, "{}", with_long("other"));
     // Two in turns, of which the second began after the first: nothing begins inside it.
     let timeline = one(|told| {
         told.counted("getpwuid", 10, micros(15), millis(2));
