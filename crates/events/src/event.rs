@@ -247,8 +247,8 @@ pub struct WatchCost {
     pub inside: Nanos,
     /// After the call's own time has ended.
     pub after: Nanos,
-    /// How much longer all of it takes than it did at best. As long the program may wait at other
-    /// places, for memory that the probe has displaced from caches.
+    /// How much longer all of it takes than it did at best. The program is taken to wait no longer at
+    /// other places, for memory that the probe has displaced from caches.
     pub displaced: Nanos,
 }
 

@@ -163,8 +163,12 @@ impl<W: Write> TraceWriter<'_, W> {
                 self.end_last(&mut open)?;
             }
             let track = self.track(TrackKind::Thread(call.process, call.thread))?;
-            let result = codes::name(timeline.call(call.function), call.result);
-            let arguments = vec![self.packets.text("result", &result)];
+            let called = timeline.call(call.function);
+            // What functions of libc return depends on what they were given.
+            let arguments = match called.family {
+                Family::Libc(_) => Vec::new(),
+                _ => vec![self.packets.text("result", &codes::name(called, call.result))],
+            };
             let title = self.title(call.function);
             self.packets.slice_begins(track, call.start, title, arguments)?;
             open.push((track, call.end));

@@ -229,9 +229,13 @@ impl Timeline {
 pub fn with_depths(last_calls: &[UnlistedCall]) -> impl Iterator<Item = (&UnlistedCall, u32)> {
     let mut around: Vec<&UnlistedCall> = Vec::new();
     last_calls.iter().map(move |call| {
-        around.retain(|it| {
-            (it.process, it.thread) == (call.process, call.thread) && it.end >= call.end
-        });
+        let is_over = |it: &UnlistedCall| {
+            (it.process, it.thread) != (call.process, call.thread) || it.end < call.end
+        };
+        // Those around others end later.
+        while around.last().is_some_and(|it| is_over(it)) {
+            around.pop();
+        }
         around.push(call);
         (call, around.len() as u32 - 1)
     })

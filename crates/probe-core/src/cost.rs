@@ -6,9 +6,9 @@
 //! time of a call around it. Both go when a program makes a call no more, and neither is saved: the
 //! program does not pay them when nobody watches.
 //!
-//! What the probe's work takes longer than at best, it waits for memory that the program's own has
-//! displaced from caches. It displaces some in turn, for which the program waits, at most as long
-//! again: that is not measured, and known by its bound alone.
+//! What the probe's work takes longer than at best, it mostly waits for memory that the program's own
+//! has displaced from caches. It displaces some in turn, for which the program waits: that cannot be
+//! measured, and is taken to be no longer.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -24,9 +24,10 @@ pub enum Kind {
     Poll,
     /// A function that reads a clock.
     Clock,
-    /// Opens a file; the bytes are its path.
+    /// Opens a file; the bytes are its path. One that never returned may have none: paths that are
+    /// not at hand are read when it is over.
     Open,
-    /// Asks about a file; the bytes are its path.
+    /// Asks about a file; the bytes are its path, as above.
     Stat,
     /// A function that closes descriptor `a`.
     Close,

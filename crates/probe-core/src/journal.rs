@@ -5,7 +5,7 @@
 //! another.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use crate::wire::{
     CHUNK_BYTES, CHUNK_EVENTS, CHUNK_HEAD_BYTES, Chunk, EVENT_NOTHING, EVENT_ROOM, EVENT_THREAD,
@@ -101,6 +101,12 @@ impl Journal {
             let head = Head::new(now, EVENT_THREAD, 0);
             self.write_event(source, head, [u64::from(thread)], &[]);
         }
+    }
+
+    /// The chunk that events go to, or null.
+    #[inline(always)]
+    pub fn chunk(&self) -> *const Chunk {
+        self.chunk
     }
 
     /// Whether a call that is about to begin is to be written. Takes a new chunk now, if the next
@@ -226,21 +232,29 @@ impl Journal {
         leaf: *mut Leaf,
         bytes: &[u8],
     ) -> *mut Leaf {
-        let words = bytes.len().div_ceil(8);
-        if words == 0 {
+        if bytes.is_empty() {
             return leaf;
         }
+        // As many as an event of its own has at least.
+        let words = bytes.len().div_ceil(8).max(2);
         // SAFETY: the caller's promise.
         let is_last = unsafe { self.last_event(leaf) } == Some(size_of::<Leaf>());
         if is_last && self.used + words * 8 <= CHUNK_BYTES {
             // SAFETY: what follows the event is this thread's.
             unsafe {
+                // Whatever ends the program or leaves this function meanwhile, there are whole events
+                // in the chunk: first one more, then this one is longer, with an empty text.
                 let end = leaf.add(1).cast::<u64>();
+                let nothing = Head { words: words as u16, ..Head::new(0, EVENT_NOTHING, 0) };
+                end.cast::<Head>().write(nothing);
+                self.commit(words);
+                compiler_fence(Ordering::SeqCst);
+                (*leaf).head.words += words as u16;
+                compiler_fence(Ordering::SeqCst);
+                end.add(1).write(0);
                 end.add(words - 1).write(0);
                 ptr::copy_nonoverlapping(bytes.as_ptr(), end.cast(), bytes.len());
-                (*leaf).head.words += words as u16;
             }
-            self.commit(words);
             return leaf;
         }
         // SAFETY: an event of this thread.

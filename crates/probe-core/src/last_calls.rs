@@ -1,5 +1,5 @@
-//! The last calls that a thread made while it only counted them: when each began and ended, in a ring,
-//! so that a timeline shows how a long run ended.
+//! The last calls of a thread that ended while it only counted them: when each began and ended, in a
+//! ring, so that a timeline shows the end of a long run. A call that never returned is not among them.
 
 use core::mem::size_of;
 
@@ -13,7 +13,9 @@ pub const MOST_LAST: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / size_of::<LastCa
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastCall {
     /// The number by which events call the stub, and one: 0 is no call.
-    pub slot_and_one: u64,
+    pub slot_and_one: u32,
+    /// Who made it: a thread may go on with what one before it has left.
+    pub thread: u32,
     /// When it began, on the probe's clock.
     pub start: u64,
     /// When it ended.
@@ -35,9 +37,9 @@ pub struct LastCalls {
 const _: () = assert!(CHUNK_HEAD_BYTES + size_of::<LastCalls>() <= CHUNK_BYTES);
 
 impl LastCall {
-    /// A call through the stub that events call so.
+    /// A call through the stub that events call so; nobody's yet.
     pub const fn new(slot: u32, start: u64, end: u64, result: u64) -> Self {
-        Self { slot_and_one: slot as u64 + 1, start, end, result }
+        Self { slot_and_one: slot.wrapping_add(1), thread: 0, start, end, result }
     }
 }
 

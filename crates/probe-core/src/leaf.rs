@@ -70,7 +70,7 @@ impl Ticks {
     /// what a descriptor stands for ends there.
     #[inline(always)]
     pub fn ending_of_quick(self, kind: Kind, time: u64) -> LeafEnding {
-        if time < self.in_micros(LISTED_MICROS) && kind != Kind::Close {
+        if self.is_short(time) && kind != Kind::Close {
             LeafEnding::Counted
         } else {
             LeafEnding::Listed
@@ -84,9 +84,15 @@ impl Ticks {
             Kind::Lock if time < self.in_micros(LOCKED_MICROS) => LeafEnding::TakenBack,
             // A file that is open belongs to its close.
             Kind::Sleep | Kind::Connect | Kind::Open => LeafEnding::Listed,
-            _ if time < self.in_micros(LISTED_MICROS) => LeafEnding::Counted,
+            _ if self.is_short(time) => LeafEnding::Counted,
             _ => LeafEnding::Listed,
         }
+    }
+
+    /// Whether a call took so little time that it would not be listed on its own.
+    #[inline(always)]
+    pub fn is_short(self, time: u64) -> bool {
+        time < self.in_micros(LISTED_MICROS)
     }
 
     /// A call that is shorter than so many ticks would be noticeably longer if the kernel were asked

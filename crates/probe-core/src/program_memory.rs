@@ -36,7 +36,10 @@ impl ProgramMemory {
     /// The same, where somebody has read what is at that address.
     #[must_use]
     pub fn after_read_of(self, address: u64) -> Self {
-        self.last.set(page(address as usize));
+        // Nothing is mapped at null.
+        if page(address as usize) != 0 {
+            self.last.set(page(address as usize));
+        }
         self
     }
 

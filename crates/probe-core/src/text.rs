@@ -3,7 +3,8 @@
 /// The length of a text in bytes, without its zero, up to a limit.
 ///
 /// # Safety
-/// `text` is null, or ends with a zero, or is readable so far.
+/// `text` is null, or ends with a zero, or is readable so far; and so is the rest of the last aligned
+/// word, as in a page of memory.
 pub unsafe fn text_length(text: *const u8, most: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -217,7 +217,7 @@ impl ThreadTotals {
 
     /// Notes how long a call took whose sums are known, and whether it asked what this thread had asked
     /// before, if the function is called often. `take_chunk` is asked for another chunk when one is
-    /// needed.
+    /// needed, with what it is for.
     ///
     /// # Safety
     /// What `take_chunk` returns is null, or mapped for good, zeroed and nobody else's.
@@ -227,7 +227,7 @@ impl ThreadTotals {
         slot: u32,
         time: u64,
         asked: Asked,
-        take_chunk: impl FnMut() -> *mut Chunk,
+        take_chunk: impl FnMut(u32) -> *mut Chunk,
     ) {
         let Some(at) = self.place_of(slot) else { return };
         let times_of = self.times_of(at);
@@ -279,13 +279,13 @@ impl ThreadTotals {
     unsafe fn begin_times(
         &mut self,
         slot: u32,
-        mut take_chunk: impl FnMut() -> *mut Chunk,
+        mut take_chunk: impl FnMut(u32) -> *mut Chunk,
     ) -> Option<u8> {
         let place = self.with_times;
         let number = usize::from(place) / MOST_TIMES;
         let mut chunk = *self.times.get(number)?;
         if chunk.is_null() {
-            chunk = take_chunk();
+            chunk = take_chunk(CHUNK_TIMES);
             if chunk.is_null() {
                 return None;
             }
@@ -294,7 +294,7 @@ impl ThreadTotals {
             self.times[number] = chunk;
             if place == 0 {
                 // SAFETY: as above.
-                unsafe { self.begin_last(take_chunk()) };
+                unsafe { self.begin_last(take_chunk(CHUNK_LAST)) };
             }
         }
         let used =
@@ -489,7 +489,7 @@ mod tests {
         for (slot, time) in (0..functions).flat_map(|slot| (0..calls).map(move |time| (slot, time)))
         {
             assert!(add(&mut totals, slot, time, None));
-            let take_chunk = || {
+            let take_chunk = |_| {
                 if chunks.len() == room {
                     return ptr::null_mut();
                 }

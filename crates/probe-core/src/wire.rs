@@ -12,7 +12,8 @@
 //!
 //! Once [`Header::listing`] chunks are taken, threads list no more calls: each sums them in a chunk
 //! of its own ([`totals`](crate::totals)), and of those that it makes often how long they took in a
-//! few more ([`times`](crate::times)), for which there are the chunks behind.
+//! few more ([`times`](crate::times)), for which there are the chunks behind; and, if that is asked
+//! for, the last ones ([`last_calls`](crate::last_calls)).
 //!
 //! Both use this file: the probe, which has no library, and the tracer.
 
@@ -144,6 +145,8 @@ pub const CLOCK_NANOS: u32 = 1;
 pub const CAPTURE_DATA: u32 = 1;
 /// It is noted where calls come from.
 pub const CAPTURE_CALLERS: u32 = 2;
+/// Threads that only count their calls keep the last ones: somebody will draw them.
+pub const KEEP_LAST: u32 = 4;
 
 /// One change to the program, and how often it came to pass.
 #[repr(C)]

@@ -32,7 +32,7 @@ use crate::memory::{memory_at_hand, memory_of};
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Popped, Thread};
-use crate::{callers, hooks, service, state, sys, tables};
+use crate::{callers, hooks, objects, service, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;
@@ -83,12 +83,16 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     let looks = !sums && !kind.is_some_and(|kind| is_looked_at_afterwards(kind, thread));
     let stack = if looks { callers::note(thread, frame, None) } else { ptr::null_mut() };
     // Costs are for what is found in calls that are listed.
+    let chunk = thread.journal.chunk();
     let timed_from = (!sums && thread.cost_sampling.is_due()).then(now);
     let answer = match kind {
         None => enter_span(thread, frame, slot),
         Some(kind) => enter_leaf(thread, frame, slot, kind),
     };
-    if let (Some(from), Some(cost)) = (timed_from, cost_of(frame)) {
+    // That room was made for another chunk is an event of its own.
+    if let (Some(from), Some(cost), true) =
+        (timed_from, cost_of(frame), chunk == thread.journal.chunk())
+    {
         cost.add_beginning(from, frame.start, now());
     }
     if frame.state != NOT_WATCHED {
@@ -123,6 +127,7 @@ fn begin_at(stack: *mut Head, start: u64) {
 pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
     let end = now();
     if let Some(thread) = thread::enter(frame.place()) {
+        let chunk = thread.journal.chunk();
         match frame.state & !REPLACED {
             SPAN => leave_span(thread, frame, end),
             LEAF => leave_leaf(thread, frame, end),
@@ -131,6 +136,7 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
         }
         if !thread.journal.is_summing()
             && thread.cost_sampling.is_due()
+            && chunk == thread.journal.chunk()
             && let Some(cost) = cost_of(frame)
         {
             cost.add_end(end, now());
@@ -358,7 +364,7 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
         return;
     }
     let time = end.saturating_sub(frame.start);
-    let written = with_path(thread, frame, kind, written);
+    let written = with_path(thread, frame, kind, time, written);
     // SAFETY: written by this call, into a chunk that is this thread's for good.
     let event = unsafe { &mut *written };
     if kind == Kind::Poll {
@@ -378,8 +384,18 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     }
 }
 
-/// The event of a call that is over with the path that it names, if it has none yet.
-fn with_path(thread: &mut Thread, frame: &Frame, kind: Kind, written: *mut Leaf) -> *mut Leaf {
+/// The event of a call that is over with the path that it names, if it has none yet: what is there
+/// now, which another thread may have changed.
+///
+/// Where the C library has just found that path, its beginning is there. Somebody else's function of
+/// that name, or a long call, says nothing of it.
+fn with_path(
+    thread: &mut Thread,
+    frame: &Frame,
+    kind: Kind,
+    time: u64,
+    written: *mut Leaf,
+) -> *mut Leaf {
     let function = frame.function;
     let Some(path) = capture::path_argument(function, kind, frame) else { return written };
     // SAFETY: written by this call, into a chunk that is this thread's for good.
@@ -387,10 +403,12 @@ fn with_path(thread: &mut Thread, frame: &Frame, kind: Kind, written: *mut Leaf)
     if event.has_bytes() {
         return written;
     }
-    let memory = match capture::has_found_path(function, frame) {
-        true => memory_of(frame).after_read_of(path),
-        false => memory_of(frame),
-    };
+    let (_, definer) = slot(frame.slot as u32).objects();
+    let was_read = capture::has_found_path(function, frame)
+        && objects::is_c_library(definer)
+        && ticks().is_short(time);
+    let memory = memory_of(frame);
+    let memory = if was_read { memory.after_read_of(path) } else { memory };
     // SAFETY: the arguments are that function's.
     let bytes = unsafe { capture::leaf_bytes(function, kind, frame, &memory) };
     if !bytes.is_empty() {

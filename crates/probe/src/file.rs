@@ -5,7 +5,9 @@ use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::chunks::take_next_chunk;
 use tapstone_probe_core::journal::{ChunkSource, ChunkUse};
-use tapstone_probe_core::wire::{CHUNK_BYTES, Chunk, HEADER_BYTES, NO_SPACE, NO_WAY};
+use tapstone_probe_core::wire::{
+    CHUNK_BYTES, CHUNK_LAST, Chunk, HEADER_BYTES, KEEP_LAST, NO_SPACE, NO_WAY,
+};
 
 use crate::{process, state, sys};
 
@@ -18,12 +20,14 @@ impl SharedFile {
         state().header().over.load(Ordering::Relaxed) != 0
     }
 
-    /// A chunk for how long summed calls took; null where that would be of the last half of what the
-    /// sums themselves need.
-    pub(crate) fn take_chunk_of_times(&self) -> *mut Chunk {
+    /// A chunk for what is known of summed calls beside their sums; null where that would be of the
+    /// last half of what the sums themselves need, or nobody asked for the last calls.
+    pub(crate) fn take_chunk_of(&self, content: u32) -> *mut Chunk {
         let header = state().header();
         let most = header.listing.midpoint(header.most);
-        if header.taken.load(Ordering::Relaxed) >= most || self.is_over() {
+        let is_full = header.taken.load(Ordering::Relaxed) >= most;
+        let is_unasked = content == CHUNK_LAST && header.options & KEEP_LAST == 0;
+        if is_full || is_unasked || self.is_over() {
             return ptr::null_mut();
         }
         self.take_chunk(ChunkUse::Totals)

@@ -169,6 +169,11 @@ pub(crate) fn name(number: usize) -> &'static [u8] {
     name.get(..length).unwrap_or_default()
 }
 
+/// Whether it is the C library itself, whose functions do what their names say.
+pub(crate) fn is_c_library(number: usize) -> bool {
+    name(number).starts_with(b"libc.so")
+}
+
 /// Libraries whose own calls of libc say nothing about who asked for them.
 pub(crate) fn is_system(number: usize) -> bool {
     const SYSTEM: [&[u8]; 9] = [

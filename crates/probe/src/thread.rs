@@ -443,7 +443,7 @@ impl Thread {
         if let (Some(time), None) = (added, failure) {
             // SAFETY: a chunk of the file that nobody else has, or null.
             unsafe {
-                let take_chunk = || SharedFile.take_chunk_of_times();
+                let take_chunk = |content| SharedFile.take_chunk_of(content);
                 self.totals.add_time(slot, time, Asked { question, era: era() }, take_chunk);
             }
         }
@@ -453,7 +453,7 @@ impl Thread {
     #[inline(always)]
     fn note_last(&mut self, call: LastCall) {
         if !SharedFile.is_over() && self.totals.has_chunk(SharedFile.process()) {
-            self.totals.note_last(call);
+            self.totals.note_last(LastCall { thread: own_id(), ..call });
         }
     }
 

@@ -16,6 +16,8 @@ use tapstone_text::thousands;
 
 /// So many spans are a picture, and the page stays small. The longest are kept.
 const MOST: usize = 20_000;
+/// Beside them so many of the last calls, of all threads together.
+const MOST_LAST: usize = 5_000;
 
 /// What there is of a record's events.
 pub(super) enum Found {
@@ -68,14 +70,6 @@ fn drawn(timeline: &Timeline) -> html::TimelineChart {
     let commands = exchanges::described(timeline);
     let mut lanes: Vec<html::TimelineLane> =
         timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
-    let thread_of = |call: &UnlistedCall| (call.process, call.thread);
-    for calls in timeline.last_calls.chunk_by(|one, other| thread_of(one) == thread_of(other)) {
-        let last = last_calls(timeline, calls);
-        match lanes.iter_mut().find(|lane| lane.name == last.name) {
-            Some(lane) => lane.spans.extend(last.spans),
-            None => lanes.push(last),
-        }
-    }
     lanes.retain(|lane| !lane.spans.is_empty());
     let mut lengths: Vec<u64> =
         lanes.iter().flat_map(|lane| lane.spans.iter().map(|span| span.length.0)).collect();
@@ -93,7 +87,27 @@ fn drawn(timeline: &Timeline) -> html::TimelineChart {
             });
         }
     }
-    html::TimelineChart { wall: timeline.wall(), lanes, left_out: left_out as u64 }
+    let unlisted = add_last_calls(timeline, &mut lanes);
+    html::TimelineChart { wall: timeline.wall(), lanes, left_out: (left_out + unlisted) as u64 }
+}
+
+/// Adds the last calls of threads whose calls are not all in their timelines, and says how many there
+/// was no room for.
+fn add_last_calls(timeline: &Timeline, lanes: &mut Vec<html::TimelineLane>) -> usize {
+    let thread_of = |call: &UnlistedCall| (call.process, call.thread);
+    let threads = || timeline.last_calls.chunk_by(|one, other| thread_of(one) == thread_of(other));
+    let each = MOST_LAST / threads().count().max(1);
+    let mut left_out = 0;
+    for calls in threads() {
+        let first = calls.len().saturating_sub(each);
+        left_out += first;
+        let Some(last) = last_calls(timeline, &calls[first..]) else { continue };
+        match lanes.iter_mut().find(|lane| lane.name == last.name) {
+            Some(lane) => lane.spans.extend(last.spans),
+            None => lanes.push(last),
+        }
+    }
+    left_out
 }
 
 fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::TimelineLane {
@@ -122,7 +136,7 @@ fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::T
 }
 
 /// The last calls of a thread, which are not in its timeline.
-fn last_calls(timeline: &Timeline, calls: &[UnlistedCall]) -> html::TimelineLane {
+fn last_calls(timeline: &Timeline, calls: &[UnlistedCall]) -> Option<html::TimelineLane> {
     let span = |(call, depth): (&UnlistedCall, u32)| {
         let called = timeline.call(call.function);
         html::TimelineSpan {
@@ -133,10 +147,11 @@ fn last_calls(timeline: &Timeline, calls: &[UnlistedCall]) -> html::TimelineLane
             layer: layer(&called.family),
         }
     };
-    html::TimelineLane {
-        name: lane_name(timeline, calls[0].process, calls[0].thread),
+    let first = calls.first()?;
+    Some(html::TimelineLane {
+        name: lane_name(timeline, first.process, first.thread),
         spans: with_depths(calls).map(span).collect(),
-    }
+    })
 }
 
 fn lane_name(timeline: &Timeline, process: u32, thread: u32) -> String {

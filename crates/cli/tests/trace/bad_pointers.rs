@@ -18,6 +18,19 @@ fn a_program_with_pointers_to_nothing_is_told_what_it_is_told_alone() {
     assert_eq!((found.count, found.failed["CKR_FUNCTION_FAILED"]), (4, 4));
 }
 
+/// What a function of that name returns says nothing of what it was given, unless it is the C
+/// library's.
+#[test]
+fn a_function_of_the_programs_own_is_given_what_it_likes() {
+    let Some(program) = fixtures::built("own-names") else { return };
+    let left = Program::new(program).unchanged().exits(0);
+    assert_eq!(left.stdout, "0 0\n");
+    let record = left.record();
+    for function in ["access", "stat"] {
+        assert!(record.calls.iter().any(|call| call.function == function), "{:?}", record.calls);
+    }
+}
+
 /// Fixes look at what calls point to as well.
 #[test]
 fn fixes_leave_pointers_to_nothing_to_the_function() {

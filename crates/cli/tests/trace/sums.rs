@@ -1,6 +1,6 @@
 //! Programs that make more calls than the file of events has room for: those beyond are counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tapstone_explain::reading::read_timeline;
@@ -175,6 +175,13 @@ fn the_last_calls_are_known_one_by_one() {
     assert!(last.is_sorted_by_key(|call| call.start));
     assert!(last[0].start > timeline.listed_until());
     assert!(last.iter().all(|call| call.end >= call.start && call.end <= timeline.ended));
+    // By who made them.
+    let Some((threads, _hsm)) = client("--digest 80000 --threads 4") else { return };
+    let left = threads.traced_with("--events-size 4M --events events").exits(0);
+    let timeline = read_timeline(&read_kept(&left.file("events")).unwrap().recording).unwrap();
+    let ids: BTreeSet<u32> = timeline.last_calls.iter().map(|call| call.thread).collect();
+    let known: BTreeSet<u32> = timeline.threads.iter().map(|thread| thread.id).collect();
+    assert!(ids.len() >= 2 && ids.is_subset(&known), "{ids:?} of {known:?}");
     // A run that is listed has all of them where they belong.
     let left = program.traced_with("--events events").exits(0);
     let timeline = read_timeline(&read_kept(&left.file("events")).unwrap().recording).unwrap();

@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::token_calls::{
-    Preparation, around_with, outermost_calls, spans_from, stretch_of, works,
+    Preparation, around_with, object_of, outermost_calls, spans_from, stretch_of, works,
 };
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
@@ -30,8 +30,6 @@ const SMALL_PART: u64 = 16;
 /// may need each of a few.
 const FEW_USES: u64 = 2;
 const FEWEST_LEFT: usize = 10;
-/// Bits of the operand of C_GetAttributeValue below its object (`CallBegun::operand`).
-const SHAPE_BITS: u32 = 41;
 /// The detail of a call that only asks how long its answer is.
 const ASKS_FOR_LENGTH: u64 = 1;
 
@@ -249,7 +247,7 @@ impl<'a> Calls<'_, 'a> {
                 }
             }
             "C_GetAttributeValue" => {
-                let key = (process, module, span.operand >> SHAPE_BITS);
+                let key = (process, module, object_of(span));
                 let made = self.keys.get_mut(&key).filter(|made| made.is_next(thread, calls));
                 if let Some(made) = made {
                     made.reads.push(span);

@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::repetitions::{FEWEST, Repetition, Repetitions};
 use super::scene::{FindingPlace, Remedy, Scene};
-use super::token_calls::{changes_objects, outermost_calls, stretch_of};
+use super::token_calls::{
+    OTHER_ATTRIBUTES, SHAPE_BITS, changes_objects, object_of, outermost_calls, stretch_of,
+};
 use super::{Finding, FindingKind, words};
 use crate::timeline::Span;
 use tapstone_events::Fix;
@@ -64,8 +66,8 @@ struct Reads<'s, 'a> {
     slots: HashMap<(u32, &'a str, u64), u64>,
     known: HashMap<Question<'a>, KnownAnswer>,
     places: BTreeMap<FindingPlace<'a>, Repeats<'a>>,
-    /// Reads that are not compared: process, module, and object and template.
-    hidden: HashSet<(u32, &'a str, u64)>,
+    /// Reads that are not compared: process, module, slot, and object and template.
+    hidden: HashSet<(u32, &'a str, u64, u64)>,
     /// Threads that have repeated a read, and only read and searched since.
     repeating: HashMap<usize, FindingPlace<'a>>,
 }
@@ -121,18 +123,18 @@ impl<'a> Reads<'_, 'a> {
             // A token may be another one now.
             "C_InitToken" | "C_Initialize" | "C_Finalize" | "C_WaitForSlotEvent" => {
                 self.known.retain(|question, _| !is_of(question));
-                self.hidden.retain(|(owner, of, _)| (*owner, *of) != (process, module));
+                self.hidden.retain(|(owner, of, ..)| (*owner, *of) != (process, module));
             }
             function if changes_objects(function) => {
-                self.hidden.retain(|(owner, of, _)| (*owner, *of) != (process, module));
+                self.hidden.retain(|(owner, of, ..)| (*owner, *of) != (process, module));
                 self.known
                     .retain(|question, _| !is_of(question) || question.function != ATTRIBUTES);
             }
             "C_FindObjects" => {}
             // Nothing is known of what a program reads that is not public.
             ATTRIBUTES if span.detail == 0 => {
-                if span.result == 0 && span.operand != 0 {
-                    self.read_hidden(thread, span, (process, module, span.operand));
+                if span.result == 0 && self.scene.counts(thread, span.start) {
+                    self.read_hidden(thread, span, (process, module));
                 }
             }
             function if span.answer() != 0 && span.result == 0 => {
@@ -149,9 +151,17 @@ impl<'a> Reads<'_, 'a> {
         }
     }
 
-    fn read_hidden(&mut self, thread: usize, span: &Span, read: (u32, &'a str, u64)) {
-        let is_first = self.hidden.insert(read);
-        let place = self.repeating.get(&thread).filter(|_| !is_first);
+    fn read_hidden(&mut self, thread: usize, span: &Span, of: (u32, &'a str)) {
+        let (process, module) = of;
+        // Which object it is, and all that is asked of it, is not always known.
+        let (object, shape) = (object_of(span), span.operand & ((1 << SHAPE_BITS) - 1));
+        if object == 0 || shape == 0 || shape & OTHER_ATTRIBUTES != 0 {
+            return;
+        }
+        let slot = self.slots.get(&(process, module, span.handle)).copied().unwrap_or_default();
+        let is_first = self.hidden.insert((process, module, slot, span.operand));
+        let place = self.repeating.get(&thread);
+        let place = place.filter(|place| !is_first && place.module == module);
         if let Some(repeats) = place.and_then(|place| self.places.get_mut(place)) {
             repeats.repetitions.add_perhaps(self.scene, &stretch_of(thread, span));
         }
@@ -310,8 +320,12 @@ mod tests {
         assert_eq!((saving.low, saving.high), (3.6e6, 1e3 * high));
     }
 
+    /// CKA_VALUE alone.
+    const VALUE: u64 = 1 << 6 | 1 << 16;
+
     /// A read of what is not compared, of an object by a template.
-    fn read_value(told: &mut ThreadStory<'_>, operand: u64) {
+    fn read_value(told: &mut ThreadStory<'_>, object: u64, shape: u64) {
+        let operand = object << SHAPE_BITS | shape;
         told.enter(ATTRIBUTES).given(1, 0);
         told.last_span().operand = operand;
         told.advance(micros(200)).exit();
@@ -331,17 +345,32 @@ mod tests {
             (saving, finding.evidence.iter().any(|it| it.contains(says)))
         };
         // In each but the first the read, the value, and what follows.
-        let (saving, is_told) = saved(|told, _| read_value(told, 0x70));
+        let (saving, is_told) = saved(|told, _| read_value(told, 9, VALUE));
         assert_eq!((saving.low, saving.high, is_told), (3.6e6, 9.0 * 700e3, true));
-        let (saving, is_told) = saved(|told, number| read_value(told, 0x70 + u64::from(number)));
+        let (saving, is_told) =
+            saved(|told, number| read_value(told, 9 + u64::from(number), VALUE));
         assert_eq!((saving.low, is_told), (3.6e6, false), "of other objects");
         let (_, is_told) = saved(|told, _| {
             told.call("C_Sign", 1, millis(1));
-            read_value(told, 0x70);
+            read_value(told, 9, VALUE);
         });
         assert!(!is_told, "for something else");
-        let (_, is_told) = saved(|told, _| read_value(told, 0));
-        assert!(!is_told, "of what is not known");
+        for (object, shape) in [(0, VALUE), (9, 0), (9, VALUE | OTHER_ATTRIBUTES)] {
+            let timeline = ten(|told, _| {
+                read(told, 1, 0xABC, 5);
+                read_value(told, object, shape);
+            });
+            let finding = only(whole(&timeline, find));
+            assert!(!finding.evidence.iter().any(|it| it.contains("not compared")), "{object}");
+        }
+        let other_module = ten(|told, _| {
+            read(told, 1, 0xABC, 5);
+            told.enter_in(ATTRIBUTES, "other.so").given(1, 0);
+            told.last_span().operand = 9 << SHAPE_BITS | VALUE;
+            told.advance(micros(200)).exit();
+        });
+        let finding = only(whole(&other_module, find));
+        assert!(!finding.evidence.iter().any(|it| it.contains("not compared")));
     }
 
     #[test]

@@ -45,6 +45,17 @@ pub(super) fn changes_objects(function: &str) -> bool {
     makes_object(function) || changes_token(function) || function == "C_Finalize"
 }
 
+/// How many bits of a call's operand are the shape of a template (`template_shape`); the object is
+/// above them.
+pub(super) const SHAPE_BITS: u32 = 41;
+/// The bit of a shape for attributes that are not told apart in it.
+pub(super) const OTHER_ATTRIBUTES: u64 = 1 << 15;
+
+/// The object whose attributes a call reads; 0 where that is not known.
+pub(super) fn object_of(span: &Span) -> u64 {
+    span.operand >> SHAPE_BITS
+}
+
 /// From the beginning of a call to its end.
 pub(super) fn stretch_of(thread: usize, span: &Span) -> Removed {
     Removed { thread, start: span.start, end: span.end }

@@ -59,9 +59,10 @@ impl ProbeWork {
             let WatchCost { before, inside, after, displaced } =
                 *timeline.watch_costs.get(&call)?;
             // Of several that were counted the others lie between the first and the last.
-            let others = Nanos((before + inside + after).0 * count.saturating_sub(1));
+            let each = (before + inside + after).0;
+            let others = Nanos(each.saturating_mul(count.saturating_sub(1)));
             let inside = inside + others;
-            let at_most = inside + Nanos(displaced.0 * count);
+            let at_most = inside + Nanos(displaced.0.saturating_mul(count));
             let before_it = Nanos(start.0.saturating_sub(1));
             Some([
                 (before_it, Watching::known(before)),

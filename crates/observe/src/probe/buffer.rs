@@ -30,7 +30,7 @@ use crate::clock::{ClockReading, Scale, Ticks};
 use crate::recording::{EventsError, Recording};
 use crate::wire::{
     CAPTURE_CALLERS, CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES,
-    Header, MAGIC, NO_SPACE, NO_WAY, VERSION,
+    Header, KEEP_LAST, MAGIC, NO_SPACE, NO_WAY, VERSION,
 };
 use tapstone_events::{Losses, ObservedRun};
 
@@ -118,7 +118,8 @@ impl Buffer {
             header.granted = AtomicU64::new(granted);
             header.refused = AtomicU64::new(refused);
             header.options = if options.data { CAPTURE_DATA } else { 0 }
-                | if options.callers { CAPTURE_CALLERS } else { 0 };
+                | if options.callers { CAPTURE_CALLERS } else { 0 }
+                | if options.listed.is_none() { KEEP_LAST } else { 0 };
             header.key = random_key()?;
             header.on = u32::from(options.on).into();
             header.fix_count = options.fixes.len().min(FIXES) as u32;

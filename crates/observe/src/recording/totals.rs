@@ -68,12 +68,13 @@ pub(super) fn last_calls(
     let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(Vec::new()) };
     let all = content.chunks_exact(size_of::<LastCall>()).filter_map(|call| {
         let word = |at: usize| word_at(call, at);
-        let slot = word(offset_of!(LastCall, slot_and_one)).checked_sub(1)?;
+        let slot_and_thread = word(offset_of!(LastCall, slot_and_one));
+        let slot = (slot_and_thread as u32).checked_sub(1)?;
         let start = scale.moment(word(offset_of!(LastCall, start)));
         Some(UnlistedCall {
             process: chunk.process,
-            thread: chunk.thread,
-            function: images.function(image, u32::try_from(slot).ok()?)?,
+            thread: (slot_and_thread >> 32) as u32,
+            function: images.function(image, slot)?,
             start,
             // The file may be anybody's.
             end: scale.moment(word(offset_of!(LastCall, end))).max(start),

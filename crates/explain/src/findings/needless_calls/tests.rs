@@ -1,6 +1,7 @@
 use super::*;
 use crate::findings::prediction;
 use crate::findings::tests::{only, whole};
+use crate::findings::token_calls::SHAPE_BITS;
 use crate::operation::Operations;
 use crate::synthetic::{Story, ThreadStory, micros, millis};
 use crate::timeline::Timeline;
