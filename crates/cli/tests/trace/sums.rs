@@ -176,8 +176,8 @@ fn the_last_calls_are_known_one_by_one() {
     assert!(last[0].start > timeline.listed_until());
     assert!(last.iter().all(|call| call.end >= call.start && call.end <= timeline.ended));
     // By who made them.
-    let Some((threads, _hsm)) = client("--digest 80000 --threads 4") else { return };
-    let left = threads.traced_with("--events-size 4M --events events").exits(0);
+    let Some((threads, _hsm)) = client("--digest 200000 --threads 4") else { return };
+    let left = threads.traced_with("--events-size 16M --events events").exits(0);
     let timeline = read_timeline(&read_kept(&left.file("events")).unwrap().recording).unwrap();
     let ids: BTreeSet<u32> = timeline.last_calls.iter().map(|call| call.thread).collect();
     let known: BTreeSet<u32> = timeline.threads.iter().map(|thread| thread.id).collect();
