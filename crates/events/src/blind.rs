@@ -42,7 +42,8 @@ impl Blind {
                 path.display()
             ),
             Self::OtherMachine(path) => format!(
-                "{} is not a program for x86-64: the probe cannot be loaded into it",
+                "{} is not a program for x86-64: the probe cannot be loaded into it, nor into what it \
+                 starts",
                 path.display()
             ),
             Self::OtherLinker(path, linker) => format!(

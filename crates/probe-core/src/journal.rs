@@ -247,6 +247,7 @@ impl Journal {
                 let end = leaf.add(1).cast::<u64>();
                 let nothing = Head { words: words as u16, ..Head::new(0, EVENT_NOTHING, 0) };
                 end.cast::<Head>().write(nothing);
+                compiler_fence(Ordering::SeqCst);
                 self.commit(words);
                 compiler_fence(Ordering::SeqCst);
                 (*leaf).head.words += words as u16;

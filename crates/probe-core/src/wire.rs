@@ -145,7 +145,7 @@ pub const CLOCK_NANOS: u32 = 1;
 pub const CAPTURE_DATA: u32 = 1;
 /// It is noted where calls come from.
 pub const CAPTURE_CALLERS: u32 = 2;
-/// Threads that only count their calls keep the last ones: somebody will draw them.
+/// Threads that only count their calls keep the last ones: a timeline may be drawn.
 pub const KEEP_LAST: u32 = 4;
 
 /// One change to the program, and how often it came to pass.
@@ -230,7 +230,8 @@ pub struct Head {
     pub slot: u32,
 }
 
-/// An event that was written again, behind what followed it.
+/// Nothing: an event that was written again, behind what followed it, or the end of one that is about
+/// to become longer.
 pub const EVENT_NOTHING: u8 = 0;
 /// A program begins: process and, in the upper half of the word, parent; then the path of its file.
 pub const EVENT_PROCESS: u8 = 1;

@@ -113,8 +113,9 @@ unsafe fn spare_foreign_program(number: usize, frame: &mut Frame, path: u64) {
     }
 }
 
-/// A copy of an environment without the variable that names the probe, which nobody gives back: the
-/// memory is gone when the program begins.
+/// A copy of an environment without the variable that names the probe; `None` where that is not in it.
+/// Nobody gives it back: when the program has begun, nobody is asked any more. So each start of such a
+/// program by posix_spawn(3), or after vfork(2), costs its parent a page.
 ///
 /// # Safety
 /// `environment` is what a program is started with.
@@ -122,9 +123,19 @@ unsafe fn without_probe(environment: u64, memory: &ProgramMemory) -> Option<u64>
     const WORD: u64 = size_of::<u64>() as u64;
     // SAFETY: the caller's promise.
     let variable = |at: u64| unsafe { memory.words::<1>(environment + at * WORD) };
+    // SAFETY: as above.
+    let is_probe = |text: u64| names_probe(unsafe { memory.text(text, MOST_BYTES) });
     let mut count = 0;
-    while variable(count)? != [0] {
+    let mut names = false;
+    loop {
+        match variable(count)? {
+            [0] => break,
+            [text] => names |= is_probe(text),
+        }
         count += 1;
+    }
+    if !names {
+        return None;
     }
     let copy = sys::memory(((count + 1) * WORD) as usize).cast::<u64>();
     if copy.is_null() {
@@ -133,8 +144,7 @@ unsafe fn without_probe(environment: u64, memory: &ProgramMemory) -> Option<u64>
     let mut kept = 0;
     for at in 0..count {
         let [text] = variable(at)?;
-        // SAFETY: as above.
-        if !names_probe(unsafe { memory.text(text, MOST_BYTES) }) {
+        if !is_probe(text) {
             // SAFETY: there is room for all, and for a zero behind them.
             unsafe { copy.add(kept).write(text) };
             kept += 1;

@@ -173,7 +173,8 @@ fn clock_nanos(clock: usize) -> u64 {
     time[0] * 1_000_000_000 + time[1]
 }
 
-/// The beginning of a file, as far as it fits; `None` where there is less.
+/// The beginning of a file, as far as it fits; `None` where there is less. As with any descriptor of
+/// it that is closed, the process's own locks on it are gone then (fcntl(2)).
 ///
 /// # Safety
 /// `path` ends with a zero.

@@ -70,41 +70,36 @@ fn drawn(timeline: &Timeline) -> html::TimelineChart {
     let commands = exchanges::described(timeline);
     let mut lanes: Vec<html::TimelineLane> =
         timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
+    let thread_of = |call: &UnlistedCall| (call.process, call.thread);
+    let of_threads = timeline.last_calls.chunk_by(|one, other| thread_of(one) == thread_of(other));
+    let mut last: Vec<_> = of_threads.filter_map(|calls| last_calls(timeline, calls)).collect();
+    let left_out = keep_longest(&mut lanes, MOST) + keep_longest(&mut last, MOST_LAST);
+    for last in last {
+        match lanes.iter_mut().find(|lane| lane.name == last.name) {
+            Some(lane) => lane.spans.extend(last.spans),
+            None => lanes.push(last),
+        }
+    }
     lanes.retain(|lane| !lane.spans.is_empty());
+    html::TimelineChart { wall: timeline.wall(), lanes, left_out: left_out as u64 }
+}
+
+/// Keeps the longest spans, and says how many others there were.
+fn keep_longest(lanes: &mut [html::TimelineLane], most: usize) -> usize {
     let mut lengths: Vec<u64> =
         lanes.iter().flat_map(|lane| lane.spans.iter().map(|span| span.length.0)).collect();
-    let left_out = lengths.len().saturating_sub(MOST);
+    let left_out = lengths.len().saturating_sub(most);
     if left_out > 0 {
         let (_, shortest, _) = lengths.select_nth_unstable(left_out);
         let shortest = *shortest;
         // Of equally long ones, the first.
-        let mut room = MOST;
-        for lane in &mut lanes {
+        let mut room = most;
+        for lane in lanes {
             lane.spans.retain(|span| {
                 let kept = span.length.0 >= shortest && room > 0;
                 room -= usize::from(kept);
                 kept
             });
-        }
-    }
-    let unlisted = add_last_calls(timeline, &mut lanes);
-    html::TimelineChart { wall: timeline.wall(), lanes, left_out: (left_out + unlisted) as u64 }
-}
-
-/// Adds the last calls of threads whose calls are not all in their timelines, and says how many there
-/// was no room for.
-fn add_last_calls(timeline: &Timeline, lanes: &mut Vec<html::TimelineLane>) -> usize {
-    let thread_of = |call: &UnlistedCall| (call.process, call.thread);
-    let threads = || timeline.last_calls.chunk_by(|one, other| thread_of(one) == thread_of(other));
-    let each = MOST_LAST / threads().count().max(1);
-    let mut left_out = 0;
-    for calls in threads() {
-        let first = calls.len().saturating_sub(each);
-        left_out += first;
-        let Some(last) = last_calls(timeline, &calls[first..]) else { continue };
-        match lanes.iter_mut().find(|lane| lane.name == last.name) {
-            Some(lane) => lane.spans.extend(last.spans),
-            None => lanes.push(last),
         }
     }
     left_out

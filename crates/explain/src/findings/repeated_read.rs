@@ -114,6 +114,8 @@ impl<'a> Reads<'_, 'a> {
                 self.slots.insert((process, module, span.made()), span.handle);
             }
             "C_CloseSession" | "C_CloseAllSessions" | "C_Login" | "C_LoginUser" | "C_Logout" => {
+                // An object may have another's handle now.
+                self.hidden.retain(|(owner, of, ..)| (*owner, *of) != (process, module));
                 let attributes = self
                     .known
                     .iter_mut()

@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{around, spans_from, stretch_of};
+use super::token_calls::{around, changes_objects, spans_from, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -247,7 +247,9 @@ fn report(
     for openings in all {
         match thing.open {
             "SCardConnect" => perhaps.extend(selections(scene, &openings.opened)),
-            "C_OpenSession" | "C_Login" => perhaps.extend(searches(scene, &openings.opened)),
+            "C_OpenSession" | "C_Login" => {
+                perhaps.extend(searches(scene, place.module, &openings.opened));
+            }
             _ => {}
         }
     }
@@ -310,29 +312,49 @@ fn selections(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
     selections
 }
 
-/// The searches with which a program begins in each session, or after each login, by the same
-/// templates: a handle of an object is good for as long as those last (PKCS#11, 5.7). `opened` as
+/// The searches with which a program begins in each session, or after each login, by the templates
+/// of those before: a handle of an object is good for as long as those last (PKCS#11, 5.7). What
+/// they found is not compared: it has another handle in another session of many modules. `opened` as
 /// above.
-fn searches(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
-    let mut known = BTreeSet::new();
+fn searches(scene: &Scene<'_>, module: &str, opened: &[Removed]) -> Vec<Removed> {
+    let Some(&Removed { thread, .. }) = opened.first() else { return Vec::new() };
+    let mut opened = opened.iter().map(|open| open.start).peekable();
+    let mut slots: HashMap<u64, u64> = HashMap::new();
+    // What was searched for before, and since the last opening.
+    let [mut before, mut since] = [const { BTreeSet::new() }; 2];
+    let mut begins = false;
+    let mut search = None;
     let mut again = Vec::new();
-    for open in opened {
-        // The search that goes on, if it was made before.
-        let mut search = None;
-        for span in spans_from(&scene.timeline.threads[open.thread], open.end) {
-            match scene.timeline.call(span.call).function {
-                "C_OpenSession" | "C_Login" | "C_FindObjects" => {}
-                "C_FindObjectsInit" if span.detail != 0 => {
-                    search = (!known.insert(span.detail)).then_some(span.start);
+    for span in spans_from(&scene.timeline.threads[thread], Nanos::ZERO) {
+        let call = scene.timeline.call(span.call);
+        if call.function == "C_OpenSession" && call.module == module && span.result == 0 {
+            slots.insert(span.made(), span.handle);
+        }
+        if opened.next_if_eq(&span.start).is_some() {
+            before.append(&mut since);
+            begins = true;
+            continue;
+        }
+        match call.function {
+            _ if call.module != module => begins = false,
+            "C_OpenSession" | "C_Login" | "C_FindObjects" => {}
+            "C_FindObjectsInit" if span.detail != 0 && span.result == 0 => {
+                let question = (slots.get(&span.handle).copied(), span.detail);
+                let is_again = before.contains(&question) && !since.contains(&question);
+                search = (begins && is_again).then_some(span.start);
+                since.insert(question);
+            }
+            "C_FindObjectsFinal" => {
+                let whole = search.take().map(|start| Removed { thread, start, end: span.end });
+                again.extend(whole.iter().flat_map(|whole| around(scene, whole)));
+                again.extend(whole);
+            }
+            function => {
+                begins = false;
+                if changes_objects(function) {
+                    before.clear();
+                    since.clear();
                 }
-                "C_FindObjectsFinal" => {
-                    let whole = search.take().map(|start| (start, span.end));
-                    let whole =
-                        whole.map(|(start, end)| Removed { thread: open.thread, start, end });
-                    again.extend(whole.iter().flat_map(|whole| around(scene, whole)));
-                    again.extend(whole);
-                }
-                _ => break,
             }
         }
     }
@@ -476,6 +498,8 @@ mod tests {
         assert_eq!(at_most(&|session| session, "C_Login"), millis(0), "others");
         assert_eq!(at_most(&|_| 0, "C_Login"), millis(0), "nobody knows for what");
         assert_eq!(at_most(&|_| 7, "C_GenerateRandom"), millis(0), "for something else");
+        assert_eq!(at_most(&|_| 7, "C_DestroyObject"), millis(0), "among other objects");
+        assert_eq!(at_most(&|_| 7, "C_OpenSession"), millis(2 * 4), "in the second session");
     }
 
     #[test]

@@ -13,9 +13,9 @@ use tapstone_measure::units::Nanos;
 use super::Recording;
 use super::chunks::{HEAD, RecordingChunk, WORD, WireEvent, events};
 use crate::wire::{
-    self, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED, EVENT_LEAF, EVENT_PROCESS,
-    EVENT_ROOM, EVENT_STACK, FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE,
-    FLAG_TERMINAL, FLAG_TOKEN,
+    self, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED, EVENT_LEAF, EVENT_NOTHING,
+    EVENT_PROCESS, EVENT_ROOM, EVENT_STACK, FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED,
+    FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN,
 };
 
 /// Words of a leaf before its bytes.
@@ -40,6 +40,7 @@ impl Decoder<'_> {
             // The file may be anybody's: a call is of the kind that its function is, or none.
             let function_of = |libc: bool| function().filter(|it| self.is_of_libc(*it) == libc);
             let event = match event.kind {
+                EVENT_NOTHING => continue,
                 EVENT_PROCESS => Event::Executed(at),
                 EVENT_ENTER => match function_of(false) {
                     Some(function) => Event::CallBegun(self.call_begun(event, at, function)),
