@@ -134,11 +134,7 @@ impl<'a> Reads<'_, 'a> {
             }
             "C_FindObjects" => {}
             // Nothing is known of what a program reads that is not public.
-            ATTRIBUTES if span.detail == 0 => {
-                if span.result == 0 && self.scene.counts(thread, span.start) {
-                    self.read_hidden(thread, span, (process, module));
-                }
-            }
+            ATTRIBUTES if span.detail == 0 => self.read_hidden(thread, span, (process, module)),
             function if span.answer() != 0 && span.result == 0 => {
                 let is_of_object = function == ATTRIBUTES;
                 let handle = if is_of_object {
@@ -157,7 +153,8 @@ impl<'a> Reads<'_, 'a> {
         let (process, module) = of;
         // Which object it is, and all that is asked of it, is not always known.
         let (object, shape) = (object_of(span), span.operand & ((1 << SHAPE_BITS) - 1));
-        if object == 0 || shape == 0 || shape & OTHER_ATTRIBUTES != 0 {
+        let is_known = object != 0 && shape != 0 && shape & OTHER_ATTRIBUTES == 0;
+        if !is_known || span.result != 0 || !self.scene.counts(thread, span.start) {
             return;
         }
         let slot = self.slots.get(&(process, module, span.handle)).copied().unwrap_or_default();
