@@ -42,8 +42,6 @@ pub use self::fix::{Fix, FixError, WaitsIn, WatchedFunction};
 pub use self::losses::Losses;
 pub use self::place::Place;
 pub use self::unseen::UnseenProgram;
+pub use tapstone_probe_core::capture::{OTHER_ATTRIBUTES, SHAPE_BITS};
+pub use tapstone_probe_core::foreign::PROBE_FILE;
 pub use tapstone_probe_core::functions::{FUNCTIONS, Family, Function, Kind};
-
-/// The file name of the probe's library, as stacks and paths show it: no program has one of that
-/// name.
-pub const PROBE_FILE: &str = "tapstone-probe.so";

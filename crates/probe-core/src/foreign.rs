@@ -12,13 +12,14 @@ pub fn is_foreign(beginning: &[u8; BEGINNING]) -> bool {
     is_elf && (beginning[4] != CLASS_64 || beginning[18..] != MACHINE_X86_64)
 }
 
-/// The name of the probe's file, by which it is known in LD_AUDIT.
-const PROBE_FILE: &[u8] = b"/tapstone-probe.so";
+/// The file name of the probe's library, as LD_AUDIT, stacks and paths show it: no program has one of
+/// that name.
+pub const PROBE_FILE: &str = "tapstone-probe.so";
 
 /// Whether a variable of an environment names the probe to the dynamic linker, and nothing else.
 pub fn names_probe(variable: &[u8]) -> bool {
     let value = variable.strip_prefix(b"LD_AUDIT=");
-    value.is_some_and(|value| value.ends_with(PROBE_FILE) && !value.contains(&b':'))
+    value.is_some_and(|value| value.ends_with(PROBE_FILE.as_bytes()) && !value.contains(&b':'))
 }
 
 #[cfg(test)]
@@ -28,7 +29,8 @@ mod tests {
     /// An ELF header of a class and a machine.
     fn beginning(class: u8, machine: u8) -> [u8; BEGINNING] {
         let mut beginning = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0";
-        (beginning[4], beginning[18]) = (class, machine);
+        beginning[4] = class;
+        beginning[18] = machine;
         beginning
     }
 

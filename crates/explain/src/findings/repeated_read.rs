@@ -17,12 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::repetitions::{FEWEST, Repetition, Repetitions};
 use super::scene::{FindingPlace, Remedy, Scene};
-use super::token_calls::{
-    OTHER_ATTRIBUTES, SHAPE_BITS, changes_objects, object_of, outermost_calls, stretch_of,
-};
+use super::token_calls::{changes_objects, object_of, outermost_calls, stretch_of};
 use super::{Finding, FindingKind, words};
 use crate::timeline::Span;
-use tapstone_events::Fix;
+use tapstone_events::{Fix, OTHER_ATTRIBUTES, SHAPE_BITS};
 
 const ATTRIBUTES: &str = "C_GetAttributeValue";
 const KEEP_ATTRIBUTES: &str = "read the attributes once, and keep them with the handle";

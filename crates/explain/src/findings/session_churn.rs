@@ -5,14 +5,17 @@
 //! opened beforehand, for a pool or for a token each, is not meant. What the program does with what
 //! it has opened, up to its next call, may go with it.
 
+mod beginnings;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_events::Fix;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
+use self::beginnings::{searches, selections};
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{around, changes_objects, spans_from, stretch_of};
+use super::token_calls::around;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -244,22 +247,23 @@ fn report(
     );
     let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
     let mut perhaps: Vec<_> = removed.iter().flat_map(|it| around(scene, it)).collect();
-    for openings in all {
-        match thing.open {
-            "SCardConnect" => perhaps.extend(selections(scene, &openings.opened)),
-            "C_OpenSession" | "C_Login" => {
-                perhaps.extend(searches(scene, place.module, &openings.opened));
-            }
-            _ => {}
-        }
-    }
+    let begins = |openings: &Openings| match thing.open {
+        "SCardConnect" => selections(scene, &openings.opened),
+        "C_OpenSession" | "C_Login" => searches(scene, place.module, &openings.opened),
+        _ => Vec::new(),
+    };
+    let begins: Vec<Removed> = all.iter().flat_map(begins).collect();
+    let what = if thing.open == "SCardConnect" { "the same SELECT" } else { "the same searches" };
+    let with_these = (!begins.is_empty())
+        .then(|| format!("{what} at the beginning of each may go too: at the high end"));
+    perhaps.extend(begins);
     let finding = scene.report(Waste {
         kind: FindingKind::SessionChurn,
         place,
         layer: all.first()?.layer.clone(),
         count,
         removed,
-        evidence: vec![seen, by],
+        evidence: [seen].into_iter().chain(with_these).chain([by]).collect(),
         remedy: match thing.fix.clone().filter(|_| ends && can_be_kept(scene, thing, place)) {
             Some(fix) => Remedy::TryFirst(fix, thing.change.to_owned()),
             None => Remedy::Change(thing.change.to_owned()),
@@ -284,81 +288,6 @@ fn can_be_kept(scene: &Scene<'_>, thing: &Thing, place: FindingPlace<'_>) -> boo
         }
     }
     logins <= logouts + 1
-}
-
-/// The SELECT with which a program begins after each connection, with what fetches its response (ISO
-/// 7816-4, 11.2): where the connection is kept, so may what is selected on it be. `opened`: on one
-/// thread, the first one included, whose own is needed.
-fn selections(scene: &Scene<'_>, opened: &[Removed]) -> Vec<Removed> {
-    const SELECT: u8 = 0xA4;
-    const GET_RESPONSE: u8 = 0xC0;
-    let mut known = BTreeSet::new();
-    let mut selections = Vec::new();
-    for open in opened {
-        let mut is_again = None;
-        for span in spans_from(&scene.timeline.threads[open.thread], open.end) {
-            let exchange = span.exchange().map(|id| scene.timeline.exchange(id));
-            let instruction = exchange.and_then(|exchange| exchange.command.get(1).copied());
-            is_again = match (instruction, exchange, is_again) {
-                (Some(SELECT), Some(exchange), _) => Some(!known.insert(exchange.digest)),
-                (Some(GET_RESPONSE), Some(_), Some(again)) => Some(again),
-                _ => break,
-            };
-            if is_again == Some(true) {
-                selections.push(stretch_of(open.thread, span));
-            }
-        }
-    }
-    selections
-}
-
-/// The searches with which a program begins in each session, or after each login, by the templates
-/// of those before: a handle of an object is good for as long as those last (PKCS#11, 5.7). What
-/// they found is not compared: it has another handle in another session of many modules. `opened` as
-/// above.
-fn searches(scene: &Scene<'_>, module: &str, opened: &[Removed]) -> Vec<Removed> {
-    let Some(&Removed { thread, .. }) = opened.first() else { return Vec::new() };
-    let mut opened = opened.iter().map(|open| open.start).peekable();
-    let mut slots: HashMap<u64, u64> = HashMap::new();
-    // What was searched for before, and since the last opening.
-    let [mut before, mut since] = [const { BTreeSet::new() }; 2];
-    let mut begins = false;
-    let mut search = None;
-    let mut again = Vec::new();
-    for span in spans_from(&scene.timeline.threads[thread], Nanos::ZERO) {
-        let call = scene.timeline.call(span.call);
-        if call.function == "C_OpenSession" && call.module == module && span.result == 0 {
-            slots.insert(span.made(), span.handle);
-        }
-        if opened.next_if_eq(&span.start).is_some() {
-            before.append(&mut since);
-            begins = true;
-            continue;
-        }
-        match call.function {
-            _ if call.module != module => begins = false,
-            "C_OpenSession" | "C_Login" | "C_FindObjects" => {}
-            "C_FindObjectsInit" if span.detail != 0 && span.result == 0 => {
-                let question = (slots.get(&span.handle).copied(), span.detail);
-                let is_again = before.contains(&question) && !since.contains(&question);
-                search = (begins && is_again).then_some(span.start);
-                since.insert(question);
-            }
-            "C_FindObjectsFinal" => {
-                let whole = search.take().map(|start| Removed { thread, start, end: span.end });
-                again.extend(whole.iter().flat_map(|whole| around(scene, whole)));
-                again.extend(whole);
-            }
-            function => {
-                begins = false;
-                if changes_objects(function) {
-                    before.clear();
-                    since.clear();
-                }
-            }
-        }
-    }
-    again
 }
 
 #[cfg(test)]
@@ -492,7 +421,11 @@ mod tests {
                 }
             });
             let finding = whole(&timeline, find).into_iter().find(|it| it.place == "C_OpenSession");
-            finding.unwrap().perhaps.iter().map(|it| it.end - it.start).sum()
+            let finding = finding.unwrap();
+            let says = "the same searches at the beginning of each may go too: at the high end";
+            let is_told = finding.evidence.iter().any(|it| it == says);
+            assert_eq!(is_told, !finding.perhaps.is_empty(), "{:?}", finding.evidence);
+            finding.perhaps.iter().map(|it| it.end - it.start).sum()
         };
         assert_eq!(at_most(&|_| 7, "C_Login"), millis(2 * 4), "the first is needed");
         assert_eq!(at_most(&|session| session, "C_Login"), millis(0), "others");

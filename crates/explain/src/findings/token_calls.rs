@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter::Peekable;
 
+use tapstone_events::SHAPE_BITS;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{changes_token, makes_object};
 
@@ -44,12 +45,6 @@ pub(super) fn outermost_calls<'a>(scene: &Scene<'a>) -> impl Iterator<Item = (us
 pub(super) fn changes_objects(function: &str) -> bool {
     makes_object(function) || changes_token(function) || function == "C_Finalize"
 }
-
-/// How many bits of a call's operand are the shape of a template (`template_shape`); the object is
-/// above them.
-pub(super) const SHAPE_BITS: u32 = 41;
-/// The bit of a shape for attributes that are not told apart in it.
-pub(super) const OTHER_ATTRIBUTES: u64 = 1 << 15;
 
 /// The object whose attributes a call reads; 0 where that is not known.
 pub(super) fn object_of(span: &Span) -> u64 {

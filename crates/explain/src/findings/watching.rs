@@ -144,27 +144,26 @@ mod tests {
         assert_eq!(work.within(&set, micros(22), micros(41)).known.0, 1_100, "between two moments");
     }
 
-    #[test]
-    fn many_calls_that_were_counted_cost_as_often() {
+    /// The work on a call in which five reads were counted together.
+    fn of_five_reads() -> ProbeWork {
         let mut timeline = Story::new()
             .thread(|told| {
                 told.enter("C_Sign").advance(micros(1));
                 told.leaf("read", micros(9)).with(|leaf| leaf.count = 5).exit();
             })
             .timeline();
-        let work = work(&mut timeline);
+        work(&mut timeline)
+    }
+
+    #[test]
+    fn many_calls_that_were_counted_cost_as_often() {
+        let work = of_five_reads();
         assert_eq!(within(&work, 1, 10), 100 + 4 * 1_110, "the first is before, the last behind");
     }
 
     #[test]
     fn what_the_program_may_have_waited_for_besides_is_kept_apart() {
-        let mut timeline = Story::new()
-            .thread(|told| {
-                told.enter("C_Sign").advance(micros(1));
-                told.leaf("read", micros(9)).with(|leaf| leaf.count = 5).exit();
-            })
-            .timeline();
-        let work = work(&mut timeline);
+        let work = of_five_reads();
         let Watching { known, at_most } = both_within(&work, 0, 9_000);
         assert_eq!((known.0, (at_most - known).0), (6 * 1_110, 6 * 300));
     }

@@ -227,7 +227,8 @@ pub fn path_argument(function: u32, kind: Kind, frame: &Frame) -> Option<u64> {
     }
 }
 
-/// Whether a call that names a path went well: then the kernel has read that.
+/// Whether a call that names a path went well: then the kernel has read that, if the function is the
+/// C library's.
 pub fn has_found_path(function: u32, frame: &Frame) -> bool {
     match function {
         known::FOPEN | known::FOPEN64 | known::OPENDIR => frame.result != 0,

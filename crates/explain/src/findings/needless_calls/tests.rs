@@ -1,10 +1,10 @@
 use super::*;
 use crate::findings::prediction;
 use crate::findings::tests::{only, whole};
-use crate::findings::token_calls::SHAPE_BITS;
 use crate::operation::Operations;
 use crate::synthetic::{Story, ThreadStory, micros, millis};
 use crate::timeline::Timeline;
+use tapstone_events::SHAPE_BITS;
 
 fn ten(mut tell: impl FnMut(&mut ThreadStory<'_>, u64)) -> Timeline {
     Story::new()
